@@ -48,6 +48,28 @@ def test_text_and_reply() -> None:
     assert reply["output_messages"][0]["tool_calls"] == [{"tool": "search"}]
 
 
+def test_a_turn_of_a_conversation() -> None:
+    program = """
+def agent(request, resume=None):
+    new = [message.text for message in request.new_messages]
+    return f"{request.turn} {request.conversation_id} {new} {len(request.input_messages)} {request.resume} {resume}"
+serve(agent)
+"""
+    said = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]
+    where = {"conversation_id": "t", "turn": 2}
+    replies = serve(
+        program,
+        {"id": "1", "input_messages": said, "new_messages": said[2:], **where},
+        {"id": "2", "input_messages": said[:2], "new_messages": [], "resume": {"yes": True}, **where},
+        {"id": "3", "input_messages": said[:1]},
+    )[0]
+    assert [replies[number]["text"] for number in "123"] == [
+        "2 t ['c'] 3 UNSET None",
+        "2 t [] 2 {'yes': True} {'yes': True}",
+        "1  ['a'] 1 UNSET None",
+    ]
+
+
 def test_whole_request() -> None:
     program = """
 def agent(request):

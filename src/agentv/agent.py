@@ -26,16 +26,17 @@ from agentv.formats.reader import decode_response
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
-from agentv.protocols import LoadingSession
+from agentv.protocols import ConversationSession, LoadingSession
 from agentv.providers.base import failure
 from agentv.providers.python import Function, PythonAgent
 from agentv.providers.python.exits import exit_process
-from agentv.providers.python.workers import LOAD_ATTEMPT, Job, WorkerRequest
+from agentv.providers.python.workers import END_ATTEMPT, LOAD_ATTEMPT, Job, WorkerRequest
 from agentv.run.attempt import RetryPolicy, try_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agentv.model.conversation import Message
     from agentv.model.request import Scope
     from agentv.protocols import ProviderSession
 
@@ -72,7 +73,8 @@ def work() -> None:
     if not line:
         return  # stdin was closed before a job came
     job = msgspec.json.decode(line, type=Job)
-    asyncio.run(_work(PythonAgent(function=job.function, args=job.args), job.scope, pipes, buffer))
+    target = PythonAgent(function=job.function, args=job.args, conversation=job.conversation)
+    asyncio.run(_work(target, job.scope, pipes, buffer))
 
 
 async def _work(target: PythonAgent, scope: Scope, pipes: _Pipes, buffer: bytes) -> None:
@@ -162,6 +164,10 @@ async def _answer(
 async def _invoke(session: ProviderSession, request: Request) -> ProviderResponse:
     if request.attempt == LOAD_ATTEMPT:
         return getattr(session, "load_failure", None) or ProviderResponse()
+    if request.attempt == END_ATTEMPT:
+        if isinstance(session, ConversationSession):
+            await session.end_conversation(request.conversation_id)
+        return ProviderResponse()
     try:
         attempts = await try_run(session, request, _NO_RETRIES, lambda: False)
     except SystemExit as error:  # exiting here would also end all other requests
@@ -174,15 +180,26 @@ def _decode_request(line: bytes) -> tuple[Any, Request]:
     if not isinstance(value, dict):
         msg = "expected an object with `id` and `input_messages`"
         raise FormatError(msg)
-    messages = decode_response({"output_messages": value.get("input_messages") or []}).output_messages or ()
-    wire_id, attempt, thread = value.get("id"), value.get("attempt"), value.get("thread_id")
+    wire_id, attempt, turn = value.get("id"), value.get("attempt"), value.get("turn")
+    messages = _decode_messages(value.get("input_messages"))
+    turn = turn if isinstance(turn, int) else 1
+    conversation_id = value.get("conversation_id")
     return wire_id, Request(
         id=str(value.get("case_id") or wire_id or ""),
         input_messages=messages,
+        new_messages=_decode_messages(value["new_messages"]) if "new_messages" in value else messages,
         vars=value.get("vars") or {},
         attempt=attempt if isinstance(attempt, int) else 1,
-        thread_id=thread if isinstance(thread, str) else None,
+        thread_id=thread if isinstance(thread := value.get("thread_id"), str) else None,
+        turn=turn,
+        conversation_id=conversation_id if isinstance(conversation_id, str) else "",
+        is_conversation=turn > 1,
+        resume=value.get("resume", msgspec.UNSET),
     )
+
+
+def _decode_messages(value: Any) -> tuple[Message, ...]:
+    return decode_response({"output_messages": value or []}).output_messages or ()
 
 
 def _decode_pending_request(line: bytes) -> tuple[Any, Request]:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from agentv.errors import Location
 from agentv.model.coverage import DeclaredTool
 from agentv.model.mutation import AcceptedMutants
-from agentv.model.request import Case
+from agentv.model.request import Case, Persona
 from agentv.model.response import Price
 from agentv.model.stored import Persist
 from agentv.protocols import Evaluator, Provider
@@ -53,6 +53,10 @@ class CheckedCase(Struct, frozen=True, kw_only=True):
     """Location in a file."""
     warnings: tuple[str, ...] = ()
     """Warnings about the case."""
+    goal: ConfiguredEvaluator | None = None
+    """Evaluator that passes when the goal of a simulated user is reached; `None` if no calls reach it."""
+    variants: "tuple[CheckedCase, ...]" = ()
+    """The case with each of its personas; empty if it has one persona or none."""
 
 
 class Target(NamedTuple):
@@ -124,10 +128,18 @@ class Eval(Struct, frozen=True, kw_only=True):
     """Number of cases."""
     skipped: int = 0
     """Number of cases with `skip`."""
+    variants: int = 0
+    """Number of all other cases, each as often as it has personas."""
     repeats: int = 0
     """Number of runs of all other cases with one target."""
     has_only: bool = False
     """`True` if a case has `only`."""
+    personas: tuple[Persona, ...] = ()
+    """Personas of its cases."""
+    user_models: tuple[Target, ...] = ()
+    """Targets that write the messages of simulated users."""
+    has_conversations: bool = False
+    """`True` if a case is a conversation."""
     warnings: tuple[Any, ...] = ()
     """Warnings about the file."""
     tools: tuple[DeclaredTool, ...] = ()

@@ -84,14 +84,28 @@ _KEYS: dict[str, dict[str, str]] = {
             "expected_output expectedOutput output target reference ideal answer golden reference_outputs outputs "
             "reference_trajectory expected_tools expected_trajectory expected_tool_calls expected_response"
         ),
+        "turns": "conversation dialog dialogue exchanges multi_turn script user_messages",
+        "simulate": "simulation simulator simulated_user user_simulator user_simulation",
         "id": "name title case_id test_id",
         "vars": "variables params",
         "metadata": "meta",
         "repeat": "repetitions trials epochs runs times",
     },
+    "TurnEntry": {
+        "user": "input prompt query question message content text user_message user_input",
+        "expected": "expected_output output reference answer expected_tools expected_tool_calls assistant",
+        "evaluators": "assert asserts assertions checks scorers metrics graders",
+        "resume": "approve approval command",
+    },
+    "PersonaEntry": {
+        "id": "name",
+        "description": "profile prompt bio traits",
+        "vars": "variables",
+        "env": "environment",
+    },
     "EvalEntry": {
-        "targets": "providers provider models model agents agent connectors solvers",
-        "cases": "case test scenarios examples samples evals test_cases testCases eval_cases items",
+        "targets": "providers provider models model agents agent solvers",
+        "cases": "case test examples samples evals test_cases testCases eval_cases items",
         "dataset": "data datasets file files",
         "defaults": "defaultTest default evaluateOptions options settings config",
         "judge": "grader judge_model evaluator_model",
@@ -122,8 +136,9 @@ _TOP_LEVEL: dict[str, str] = {
     "execution": "the target is chosen with `target: NAME`, evaluators of every case are `defaults.evaluators`",
 }
 _COMMANDS: dict[str, str] = {
-    "eval": "run test tests evaluate exec start bench benchmark score",
-    "executions show": "view show report results summary",
+    "eval": "run test tests evaluate exec start bench benchmark",
+    "view": "ui open browse dashboard",
+    "executions show": "show results summary",
     "executions list": "list ls history experiments",
     "compare": "diff cmp",
     "validate": "check lint verify",
@@ -180,8 +195,9 @@ def command_meant(name: str) -> str | None:
 
 
 _PERSONA = (
-    ("vars", "a persona is a variable of the case: `vars: {persona: ...}`, and `{{ persona }}` in its `input`"),
-    ("", "a persona is a variable: `vars: {persona: ...}` of a case or of `defaults`, and `{{ persona }}` in `input`"),
+    ("personas", "define personas in `personas`, and choose them with `persona` of a case or of `defaults`"),
+    ("persona", "choose the personas of a case with `persona`: an id, or a list of ids"),
+    ("", "define personas in `personas` of the eval, and choose them with `persona` of a case"),
 )
 _CONNECTOR = (
     ("provider", "a connector is a `provider` here"),
@@ -190,7 +206,7 @@ _CONNECTOR = (
 )
 _SCENARIO = (
     ("cases", "a scenario is a case here: list it in `cases`"),
-    ("input", "a scenario is a case here: its name is `id`, its text is `input`"),
+    ("input", "a scenario is a case here: its name is `id`, its text is `input`, its conversation is `turns`"),
 )
 _OTHER_WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     **dict.fromkeys(("connector", "connectorid"), _CONNECTOR),

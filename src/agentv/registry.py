@@ -22,6 +22,8 @@ EVALUATORS: Mapping[str, str] = {
     "latency_budget": "agentv.evaluators.budgets:LatencyBudget",
     "cost_budget": "agentv.evaluators.budgets:CostBudget",
     "turn_budget": "agentv.evaluators.budgets:TurnBudget",
+    "step_budget": "agentv.evaluators.budgets:StepBudget",
+    "conversation_turns": "agentv.evaluators.budgets:ConversationTurns",
     "no_tool_errors": "agentv.evaluators.tool_use:NoToolErrors",
     "no_redundant_calls": "agentv.evaluators.tool_use:NoRedundantCalls",
     "retries": "agentv.evaluators.tool_use:Retries",

@@ -486,8 +486,8 @@ class TestOldRuns:
         runs = exported(imported)[1:]
         assert [(each["id"], each["persona_id"], each["repeat"]) for each in runs] == [
             ("run-0", None, 0),
-            ("run-1", "p1", 1),
-            ("run-2", "p2", 2),
+            ("run-1", "p1", 0),
+            ("run-2", "p2", 0),
         ]
         shown = json.loads(imported("runs", "show", "run-1", "--json").out)
         assert (shown["id"], shown["execution_id"]) == ("run-1", "execution-7")

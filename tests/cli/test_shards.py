@@ -8,6 +8,7 @@ import pytest
 
 import agentv
 from tests.support.command import Command, calls, cases, mocked
+from tests.support.conversations import write_conversations
 
 COUNT = 23
 
@@ -135,3 +136,21 @@ def test_a_time_that_is_none_is_named(run: Command, time: str) -> None:
     run.write("1.jsonl", json.dumps({**record, "started_at": time}))
     result = run("merge", "1.jsonl")
     assert (result.code, f"started_at is {time!r}, which is not a time" in result.err) == (2, True)
+
+
+def test_conversations_and_personas_come_together_again(run: Command) -> None:
+    write_conversations(run.folder)
+    for index in (1, 2):
+        run("eval", "refund.eval.yaml", "--shard", f"{index}/2", "--out", f"{index}.jsonl", "-q")
+    whole = run("eval", "refund.eval.yaml", "--out", "whole.jsonl", "--no-store")
+    merged = run("merge", "1.jsonl", "2.jsonl", "--out", "all.jsonl")
+
+    def untimed(record: dict[str, Any]) -> dict[str, Any]:
+        turns = [{**turn, "latency_ms": 0} for turn in record["turns"]]
+        return timeless({**record, "turns": turns})
+
+    together = records(run.folder, "all.jsonl")
+    assert list(map(untimed, together)) == list(map(untimed, records(run.folder, "whole.jsonl")))
+    for result in (whole, merged):
+        assert "turn 2, the user said: It is order A-17." in result.out
+        assert "  persona polite: 100 % " in result.out

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from tests.support.command import Command, calls, cases, mocked, program, strict_json
+from tests.support.conversations import write_conversations
 
 # The sample of the surface, with the three mistakes that its errors name in the lines that they name.
 SAMPLE = """\
@@ -171,3 +172,17 @@ def test_what_can_never_fail_is_warned_about_where_it_stands(run: Command) -> No
     assert result.code == 0
     assert "a.eval.yaml:4:57: warning: expected: an empty list in mode 'in_order': this can never fail" in result.err
     assert "a.eval.yaml:11:23: warning: x: a minimum of 0: this can never fail" in result.err
+
+
+def test_personas_of_a_folder_are_checked(run: Command) -> None:
+    write_conversations(run.folder)
+    (run.folder / "personas").mkdir()
+    path = run.folder / "personas" / "slow.yaml"
+    path.write_text("description: Types slowly.\n", encoding="utf-8")
+    assert run("validate", "personas/slow.yaml").out == "personas/slow.yaml: ok\n"
+    assert run("validate", ".").code == 0
+    path.write_text("descripton: Types slowly.\n", encoding="utf-8")
+    for name in (".", "refund.eval.yaml", "personas/slow.yaml"):
+        result = run("validate", name)
+        assert result.code == 2
+        assert "personas/slow.yaml:1:1: unknown key 'descripton'; did you mean 'description'?" in result.err

@@ -51,6 +51,7 @@ from agentv.model.results import (
     Distribution,
     EvaluatorResult,
     OutcomeCounts,
+    RecordedTurn,
     RepeatedCase,
     RepeatedTarget,
     Repeats,
@@ -69,15 +70,17 @@ from agentv.spec.file_format import (
     EvalEntry,
     MutateEntry,
     NotEntry,
+    PersonaEntry,
     ProjectEntry,
     SampleEntry,
     ShuffleEntry,
     ToolEntry,
     ToolFunctionEntry,
+    TurnEntry,
 )
 
 DOCS = Path(__file__).parents[2] / "docs"
-RECORD = (ResultRecord, EvaluatorResult, TraceSummary, TokensUsage, ResponseError)
+RECORD = (ResultRecord, RecordedTurn, EvaluatorResult, TraceSummary, TokensUsage, ResponseError)
 SUMMARY = (Summary, OutcomeCounts, Distribution, Coverage, Repeats, RepeatedCase, RepeatedTarget, JudgeSums)
 COMPARISON = (
     *(Comparison, Side, Measures, Measure, CaseChange, CaseSide, CallPair, CaseList, CaseReference, SampleSize),
@@ -101,6 +104,7 @@ def names(*classes: type[Struct]) -> list[str]:
     [
         ("reference/eval-file.md", (EvalEntry, CaseEntry, DefaultsEntry, ProjectEntry)),
         ("reference/eval-file.md", (AcceptEntry, MutateEntry, ToolEntry, ToolFunctionEntry)),
+        ("reference/eval-file.md", (TurnEntry, PersonaEntry)),
         ("reference/eval-file.md", (DatasetEntry, NotEntry, SampleEntry, ShuffleEntry)),
         ("reference/results.md", RECORD),
         ("reference/results.md", SUMMARY),

@@ -27,3 +27,12 @@ for line in sys.stdin:
     sys.stdout.flush()
 """
 FAILS = "import sys; print('no such thing', file=sys.stderr); sys.exit(3)"
+REMEMBERING = """
+import json, sys
+def told(request):
+    users = [message["content"] for message in request["input_messages"] if message["role"] == "user"]
+    messages = [*request["input_messages"], {"role": "assistant", "content": " ".join(users)}]
+    return {"id": request["id"], "output_messages": messages, "thread_id": request["conversation_id"]}
+"""
+REMEMBERING_SINGLE = REMEMBERING + "print(json.dumps(told(json.load(sys.stdin))))"
+REMEMBERING_LINES = REMEMBERING + "for line in sys.stdin: print(json.dumps(told(json.loads(line))), flush=True)"

@@ -250,5 +250,5 @@ def test_an_error_loses_nothing() -> None:
     response = decode_response({"error": {"kind": "other", "message": "x", "code": 5}})
     assert response.metadata == {"error": {"kind": "other", "code": 5}}
     assert response.warnings == (
-        'error.kind: expected one of agent, transport, timeout, interrupted, protocol, got "other"',
+        'error.kind: expected one of agent, transport, timeout, interrupted, protocol, simulator, got "other"',
     )

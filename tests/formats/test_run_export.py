@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from agentv.formats.run_export import read_execution, read_run, write_execution, write_run
 from agentv.jsonio import dump_json
@@ -15,6 +16,8 @@ from agentv.model.request import Case
 from agentv.model.response import ProviderResponse, ResponseError, TokensUsage, Unread
 from agentv.model.results import EvaluatorResult, ResultRecord
 from agentv.model.stored import ExecutionRow, StoredCommand, StoredRun
+from agentv.run.records import recorded_turns
+from agentv.scoring.turns import Exchange, combine_turns
 from agentv.stores.sqlite import SqliteStore
 from tests.support.examples import examples
 
@@ -63,6 +66,24 @@ RESPONSES = st.builds(
     unread=UNREAD,
     echo_end=st.one_of(st.none(), st.integers(0, 9)),
 )
+TURN_REPLIES = st.builds(
+    ProviderResponse, text=TEXTS, tokens_usage=USAGE, latency_ms=st.one_of(st.none(), st.floats(0, 1e6)), unread=UNREAD
+)
+
+
+@st.composite
+def conversations(draw: Any) -> ProviderResponse:
+    """A reply of several turns; some are resumed with a value, in some the agent sent a text only."""
+    exchanges = []
+    for _ in range(draw(st.integers(1, 3))):
+        user = draw(st.sampled_from([(), (Message(role="user", content=draw(TEXTS)),)]))
+        sent = draw(st.one_of(st.none(), MESSAGES))
+        reply = replace(draw(TURN_REPLIES), output_messages=sent)
+        exchanges.append(Exchange(user, reply, draw(st.integers(0, 3)), UNSET if user else draw(VALUES)))
+    ended_by = draw(st.sampled_from(["goal", "agent", "user", "limit", "error", None]))
+    return replace(combine_turns(exchanges, draw(st.integers(0, 2))), ended_by=ended_by)
+
+
 EVALUATORS = st.builds(
     EvaluatorResult,
     name=TEXTS,
@@ -80,6 +101,7 @@ ATTEMPTS = st.lists(
         error=ERRORS.map(lambda error: error and ResponseError(kind=error.kind, message="down")),
         thread_id=st.one_of(st.none(), st.text(alphabet="abcé/", max_size=9)),
         waited_ms=st.floats(0, 1e9),
+        turn=st.sampled_from([UNSET, 1, 7]),
     ),
     max_size=3,
     unique_by=lambda attempt: attempt.number,
@@ -95,7 +117,8 @@ def clean(value: Any) -> Any:
 def runs(draw: Any) -> StoredRun:
     case = Case(id=draw(TEXTS), input_messages=draw(MESSAGES))
     case_id, target, eval_id = clean(case.id), clean(draw(TEXTS)), clean(draw(TEXTS))
-    response = draw(st.one_of(st.none(), RESPONSES))
+    response = draw(st.one_of(st.none(), RESPONSES, conversations()))
+    ended_by = UNSET if response is None else response.ended_by or UNSET
     record = ResultRecord(
         execution_id=NAME,
         run_id=f"{NAME}-{KEY}",
@@ -118,6 +141,10 @@ def runs(draw: Any) -> StoredRun:
         started_at="2026-11-16T00:00:00.000Z",
         completed_at="2026-11-16T00:00:01.000Z",
         unread=draw(UNREAD) or UNSET,
+        persona_id=draw(st.sampled_from([UNSET, "impatient"])),
+        turns=UNSET if response is None else recorded_turns(response) or UNSET,
+        ended_by=ended_by,
+        fault=draw(st.sampled_from(["none", "agent", "environment"])) if ended_by else UNSET,
     )
     has_result = draw(st.booleans())
     return StoredRun(
@@ -125,7 +152,7 @@ def runs(draw: Any) -> StoredRun:
         position=draw(st.integers(0, 10**6)),
         eval_id=eval_id,
         case_id=case_id,
-        persona_id=None,
+        persona_id=record.persona_id or None,
         target=target,
         repeat=0,
         place=clean(draw(TEXTS)),

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.support.command import calls, cases, mocked
+from tests.support.conversations import write_conversations
 from tests.support.pytest_project import Project, failing, support
 
 pytest_plugins = ["pytester"]
@@ -181,3 +182,25 @@ def test_collecting_runs_nothing_and_needs_no_secret(project: Project) -> None:
     project.write("a.eval.yaml", {"targets": [target], "cases": failing()})
     assert project.collected() == ["a.eval.yaml::verifies[t]"]
     assert project.collected("--setup-plan") == ["a.eval.yaml::verifies[t]"]
+
+
+def test_the_name_of_a_test_holds_the_persona(project: Project) -> None:
+    write_conversations(project.folder)
+    (project.folder / "broken.eval.yaml").unlink()
+    names = [name.partition("::")[2] for name in project.collected("--agentv-repeat", "2")]
+    assert names == [
+        *("refund[impatient-agent]", "refund[impatient-agent-2]", "refund[agent]", "refund[agent-2]"),
+        *("greeting[polite-agent]", "greeting[polite-agent-2]"),
+    ]
+    chosen = project.collected("--agentv-persona", "default")
+    assert [name.partition("::")[2] for name in chosen] == ["refund[agent]"]
+
+
+def test_the_text_of_a_failure_tells_the_turn(project: Project) -> None:
+    write_conversations(project.folder)
+    result = project.here("--agentv", "refund.eval.yaml", "--agentv-persona", "impatient")
+    result.assert_outcomes(failed=1)
+    text = result.stdout.str()
+    assert "turn 2, the user said: It is order A-17." in text
+    assert "FAIL refund [impatient]  0.50  agent" in text
+    assert "turn 2: call 0 get_order" in text

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import agentv
 from agentv.model.conversation import Message, ToolCall, TraceEvent
 from agentv.model.events import AttemptFinished
 from agentv.redaction import Redactor
 from agentv.reports.traces import TraceFolder, safe_file_name
+from agentv.scoring.turns import Exchange, combine_turns
 from tests.support.events import passed
 
 SAFE = ["deactivate", "refund-1", "a.b_c", "q 1", "日本", "x(2)"]
@@ -143,3 +145,32 @@ def test_a_folder_that_cannot_be_written_to_is_told_at_once(tmp_path: Path) -> N
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="exists"):
         TraceFolder(tmp_path / "file", Redactor({}))
+
+
+def test_turns_of_one_run_have_files_of_their_own(tmp_path: Path) -> None:
+    folder = TraceFolder(tmp_path, Redactor({}))
+    for conversation, turn, number in (("x", 1, 1), ("x", 2, 1), ("x", 2, 2), ("y", 1, 1), ("y", 2, 1)):
+        folder.handle_attempt(attempt(number=number, turn=turn, conversation_id=conversation, persona_id="Bob"))
+    folder.handle(passed(0, "a", persona_id="Bob"))
+    persona = f"~persona-{safe_file_name('Bob')}"
+    assert {Path(name).name for name in files(tmp_path)} == {
+        f"a{persona}~turn-1.attempt-1.json",
+        f"a{persona}~turn-2.attempt-1.json",
+        f"a{persona}~turn-2.attempt-2.json",
+        f"a{persona}~conversation-2~turn-1.attempt-1.json",
+        f"a{persona}~conversation-2~turn-2.attempt-1.json",
+    }
+
+
+def test_a_conversation_that_was_cut_has_the_traces_of_its_turns(tmp_path: Path) -> None:
+    exchanges = [
+        Exchange((Message(role="user", content="hi"),), agentv.ProviderResponse(output_messages=())),
+        Exchange((), agentv.ProviderResponse(trace=(TraceEvent(type="tool_call", name="search"),)), 0),
+    ]
+    event = replace(passed(0, "a"), response=combine_turns(exchanges))
+    TraceFolder(tmp_path, Redactor({})).handle(event)
+    found = {Path(name).name: content["trace"] for name, content in files(tmp_path).items()}
+    assert found == {
+        "a~turn-1.attempt-1.json": [],
+        "a~turn-2.attempt-1.json": [{"type": "tool_call", "name": "search"}],
+    }

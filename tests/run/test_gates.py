@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from agentv.model.results import OutcomeCounts
+from agentv.run.summary import Gates
 from tests.support.command import Command, calls, cases, command_in, mocked
 
 
@@ -59,3 +61,11 @@ def test_a_file_may_be_the_baseline(run: Command) -> None:
 def test_no_baseline_is_a_mistake(run: Command) -> None:
     result = run("eval", "a.eval.yaml", "--max-regressions", "0")
     assert (result.code, result.out) == (2, "")
+
+
+def test_cases_with_personas_are_cases_of_their_own() -> None:
+    passed_before = frozenset({("e", "t", "c", None), ("e", "t", "c", "x")})
+    gates = Gates(max_regressions=0, baseline="b", passed_before=passed_before)
+    (outcome,) = gates.judge(OutcomeCounts(), [("e", "t", "c", "x"), ("e", "t", "c", "y")])
+    assert not outcome.is_met
+    assert outcome.text.endswith("1 of the 2 cases that passed in b fail now: c [x]")

@@ -228,3 +228,26 @@ def test_an_execution_without_repetitions_does_not() -> None:
     check = {"type": "tool_trajectory", "minimums": {"search": 1}}
     case = {"id": "a", "input": "x", "evaluators": [check]}
     assert agentv.evaluate({"cases": [case]}, target=flaky_agent).summary.repeats is None
+
+
+def test_personas_are_counted_apart() -> None:
+    both = [record("refund", "p", at, persona_id="b") for at in (0, 1)]
+    both += [record("refund", "f", at, persona_id="a") for at in (0, 1)]
+    both += [record("refund", status, at) for at, status in enumerate("pf")]
+    summary = summed(both)
+    assert isinstance(summary.personas, dict)
+    assert {name: (counts.passed, counts.failed) for name, counts in summary.personas.items()} == {
+        "a": (0, 2),
+        "b": (2, 0),
+        "default": (1, 1),
+    }
+    assert list(summary.personas) == ["a", "b", "default"]
+    repeats = summary.repeats
+    assert repeats is not None
+    assert (repeats.cases, repeats.flaky, repeats.always_passed, repeats.always_failed) == (3, 1, 1, 1)
+    assert [(case.persona_id or None, case.passed) for case in repeats.per_case] == [(None, 1), ("a", 0), ("b", 2)]
+    assert repeats.pass_hat_k == pytest.approx(1 / 3)
+
+
+def test_without_personas_there_is_no_list_of_them() -> None:
+    assert summed(runs(refund="pp")).personas is UNSET

@@ -19,8 +19,9 @@ from agentv.cli.schema import command
 from agentv.errors import SpecError
 from agentv.formats.response import REPLY_KEYS
 from agentv.registry import EVALUATORS, PROVIDERS
-from agentv.spec.cases import CALL_KEYS, CAMEL_CASE, FUNCTION_KEYS, LANGCHAIN_KEYS, MESSAGE_KEYS, OPENAI_KEYS
-from agentv.spec.loader import load_data
+from agentv.spec.cases import CAMEL_CASE
+from agentv.spec.loader import CASE_LISTS, load_data
+from agentv.spec.messages import CALL_KEYS, FUNCTION_KEYS, LANGCHAIN_KEYS, MESSAGE_KEYS, OPENAI_KEYS
 from agentv.spec.project import load_project
 from agentv.spec.schema import eval_schema, project_schema, schema_text
 from agentv.spec.yaml import YamlError, read_yaml
@@ -85,6 +86,21 @@ evalcases:
       - {role: assistant, toolCalls: [{id: c1, type: function, function: {name: find, arguments: '{"a": 1}'}}]}
       - {role: assistant, tool_calls: [{name: find, args: {a: 1}, id: c2, type: tool_call}]}
       - {role: assistant, function_call: {name: find, arguments: "{}"}}
+  - id: three
+    persona: [impatient, default]
+    input: [{role: system, content: Be nice.}]
+    turns:
+      - user: I want my money back.
+        evaluators: [{type: tool_trajectory, mode: exact, expected: []}]
+      - user: {content: [{type: text, text: Order A-17.}]}
+        expected: [{role: assistant, tool_calls: [{tool: get_order}]}]
+      - {resume: {approved: true}}
+      - simulate: {user: facts, goal: Get it back., facts: {order: A-17, birthday: unknown}, max_turns: 6}
+    evaluators:
+      - {type: contains, value: done, over: last_turn}
+      - {type: contains, value: done, over: {turn: 2}}
+personas:
+  - {id: impatient, description: In a hurry., vars: {a: 1}, headers: {x-user: "1"}, env: {USER_ID: "1"}}
 """
 
 
@@ -114,6 +130,23 @@ QUICK = settings(max_examples=examples(60), deadline=None, suppress_health_check
 def test_the_loader_reads_every_case_that_the_schema_allows(case: dict[str, Any]) -> None:
     # Two words for the same are refused in a way of their own.
     data = whole(cases=[{key: value for key, value in case.items() if CAMEL_CASE.get(key) not in case}])
+    assert complaints(READS_EVAL, data) == []
+    assert misfits(data) == []
+
+
+@QUICK
+@given(part("TurnEntry"))
+def test_the_loader_reads_every_turn_that_the_schema_allows(turn: dict[str, Any]) -> None:
+    data = whole()
+    data["cases"][0] |= {"turns": [{"user": "Hi"}, turn], "input": [{"role": "system", "content": "x"}]}
+    assert complaints(READS_EVAL, data) == []
+    assert misfits(data) == []
+
+
+@QUICK
+@given(part("PersonaEntry"))
+def test_the_loader_reads_every_persona_that_the_schema_allows(persona: dict[str, Any]) -> None:
+    data = whole(personas=[persona])
     assert complaints(READS_EVAL, data) == []
     assert misfits(data) == []
 
@@ -238,7 +271,7 @@ def shown() -> Iterator[tuple[str, Any]]:
         blocks = re.findall(r"^```yaml\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
         for number, block in enumerate(blocks):
             data = parsed(block)
-            if isinstance(data, dict) and not data.keys().isdisjoint(("cases", "evalcases", "tests", "dataset")):
+            if isinstance(data, dict) and not data.keys().isdisjoint((*CASE_LISTS, "dataset")):
                 yield f"{page.stem} {number}", data
 
 
@@ -249,7 +282,7 @@ def test_both_agree_on_every_eval_of_ours(data: Any) -> None:
 
 
 def test_the_sample_loads() -> None:
-    assert load_data(parsed(SAMPLE)).count == 2
+    assert load_data(parsed(SAMPLE)).count == 3
 
 
 def test_every_evaluator_in_the_documentation_is_one() -> None:
@@ -291,6 +324,13 @@ MISSPELLED: list[tuple[str, ...]] = [
     ("evalcases", "1", "expected_messages", "1", "toolCalls", "0", "function", "argument"),
     ("evalcases", "1", "expected_messages", "2", "tool_calls", "0", "arg"),
     ("evalcases", "1", "expected_messages", "3", "function_call", "argument"),
+    ("evalcases", "2", "turn"),
+    ("evalcases", "2", "turns", "0", "evaluator"),
+    ("evalcases", "2", "turns", "1", "expects"),
+    ("evalcases", "2", "turns", "1", "user", "contents"),
+    ("evalcases", "2", "turns", "3", "simulate", "goals"),
+    ("evalcases", "2", "evaluators", "1", "over", "turns"),
+    ("personas", "0", "header"),
 ]
 
 
@@ -346,6 +386,18 @@ WRONG: list[tuple[str, Any]] = [
     ("defaults", {"threshold": 1.5}),
     ("cases", [{"id": "a"}]),
     ("cases", [{"id": "", "input": "Hi"}]),
+    ("cases", [{"id": "a", "turns": []}]),
+    ("cases", [{"id": "a", "turns": ["Hi"]}]),
+    ("cases", [{"id": "a", "turns": [{"expected": "Hi"}]}]),
+    ("cases", [{"id": "a", "turns": [{"user": " "}]}]),
+    ("cases", [{"id": "a", "turns": [{"user": ["Hi"]}]}]),
+    ("cases", [{"id": "a", "turns": [{"user": "Hi", "evaluators": [{"type": "refusal", "over": "last_turn"}]}]}]),
+    ("cases", [{"id": "a", "input": "Hi", "persona": []}]),
+    ("cases", [{"id": "a", "input": "Hi", "evaluators": [{"type": "refusal", "over": "turn"}]}]),
+    ("cases", [{"id": "a", "input": "Hi", "evaluators": [{"type": "refusal", "over": {"turn": 0}}]}]),
+    ("personas", [{"description": "no id"}]),
+    ("personas", ["impatient"]),
+    ("personas", [{"id": "a", "headers": {"x": 1}}]),
     ("cases", [{"id": "a", "input": [{"content": "Hi"}]}]),
     ("dataset", 3),
     ("dataset", ""),

@@ -29,6 +29,9 @@ def documents(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     """What the schema allows, though not all of it: lists are short, and few of many optional keys are there."""
     if "$ref" in schema:
         name = schema["$ref"].removeprefix("#/$defs/")
+        if "not" in schema:
+            refused = Draft202012Validator(schema["not"])
+            return part(name).filter(lambda document: not refused.is_valid(document))
         return documents(both(PARTS[name], {"required": schema["required"]})) if "required" in schema else part(name)
     if "anyOf" in schema:
         rest = {key: value for key, value in schema.items() if key != "anyOf"}

@@ -5,9 +5,10 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from msgspec.structs import replace
 
 from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
@@ -28,6 +29,14 @@ def looked_at(checks: list[Check]) -> dict[str, str]:
 
 def wrong(checks: list[Check]) -> list[str]:
     return [f"{check.name}: {check.sentence}" for check in checks if check.status == "fail"]
+
+
+CONVERSATIONS = (
+    "a conversation has several turns",
+    "a turn adds only what is new",
+    "conversations at once are not mixed up",
+    "a conversation begins without the others",
+)
 
 
 class TestOurs:
@@ -69,7 +78,9 @@ class TestOurs:
             slow=cli("single", agents.SLOW),
             large=cli("single", agents.LARGE, max_output_bytes=1000),
             odd=cli("single", agents.SINGLE),
+            remembering=cli("single", agents.REMEMBERING_SINGLE),
         )
+        assert {looked_at(checks)[name] for name in CONVERSATIONS} == {"pass"}
         assert wrong(checks) == []
         assert looked_at(checks)["every attempt has a thread of its own"] == "pass"
         assert looked_at(checks)["cancelling ends it at once"] == "pass"
@@ -82,8 +93,11 @@ class TestOurs:
             slow=cli(mode, agents.SLOW),
             large=cli(mode, agents.LARGE_LINE, max_output_bytes=100_000),
             odd=cli(mode, agents.LINES),
+            remembering=cli(mode, agents.REMEMBERING_LINES),
         )
         assert wrong(checks) == []
+        conversations = {looked_at(checks)[name] for name in CONVERSATIONS}
+        assert conversations == ({"skipped"} if mode == "batch" else {"pass"})
         status = looked_at(checks)["a batch is answered in order"]
         assert status == ("pass" if mode == "batch" else "skipped")
 
@@ -99,11 +113,15 @@ class TestOurs:
         def fails(prompt: str) -> Any:
             raise ValueError(prompt)
 
+        def remembering(messages: list[dict[str, Any]]) -> Any:
+            return " ".join(message["content"] for message in messages if message["role"] == "user")
+
         assert_conforms(
             lambda: Function(function=echo),
             failing=lambda: Function(function=fails),
             slow=lambda: Function(function=slow),
             odd=lambda: Function(function=echo),
+            remembering=lambda: Function(function=remembering),
         )
 
 
@@ -335,3 +353,61 @@ def test_inside_a_running_loop() -> None:
 def test_settings_that_are_wrong_are_said_as_anywhere_else() -> None:
     sentences = wrong(provider_conformance({"provider": "mock", "repyl": "x"}))
     assert any("did you mean 'reply'" in sentence for sentence in sentences)
+
+
+class Remembering(Good, frozen=True, kw_only=True, dict=True):
+    """Holds conversations as it should; those below do not."""
+
+    async def invoke(self, request: Request) -> ProviderResponse:
+        await asyncio.sleep(0)
+        said = [message.text for message in request.input_messages if message.role == "user"]
+        return ProviderResponse(
+            output_messages=(Message(role="assistant", content=" ".join(said)),), text=" ".join(said)
+        )
+
+
+class Pasting(Remembering, frozen=True, kw_only=True, dict=True):
+    async def invoke(self, request: Request) -> ProviderResponse:
+        response = await super().invoke(request)
+        return replace(response, output_messages=(*request.input_messages, *(response.output_messages or ())))
+
+
+class Piling(Remembering, frozen=True, kw_only=True, dict=True):
+    async def invoke(self, request: Request) -> ProviderResponse:
+        response = await super().invoke(request)
+        return replace(response, output_messages=(response.output_messages or ()) * request.turn)
+
+
+class Gossiping(Remembering, frozen=True, kw_only=True, dict=True):
+    async def invoke(self, request: Request) -> ProviderResponse:
+        said = self.__dict__.setdefault("said", [])
+        said.append(request.prompt)
+        return ProviderResponse(text=" ".join(said))
+
+
+class Threadless(Remembering, frozen=True, kw_only=True, dict=True):
+    conversation_mode: Literal["full", "thread"] = "thread"
+
+
+@pytest.mark.parametrize(
+    ("broken", "name", "words"),
+    [
+        (Good, CONVERSATIONS[0], "in turn 2 it does not know that the user said 'word 1 of three'"),
+        (Threadless, CONVERSATIONS[0], "the reply to the first turn has no `thread_id`"),
+        (Pasting, CONVERSATIONS[1], "the reply to turn 1 has a message of the user"),
+        (Piling, CONVERSATIONS[1], "the first turn added 1 messages, and turn 2 2"),
+        (Gossiping, CONVERSATIONS[2], "was told of conversation"),
+        (Gossiping, CONVERSATIONS[3], "a new conversation knows what was said in an earlier one"),
+    ],
+)
+def test_a_provider_that_cannot_hold_a_conversation_is_told_why(broken: Any, name: str, words: str) -> None:
+    checks = {check.name: check for check in provider_conformance(Good, remembering=broken)}
+    assert checks[name].status == "fail"
+    assert words in checks[name].sentence
+
+
+def test_a_provider_that_holds_conversations_conforms() -> None:
+    checks = looked_at(provider_conformance(Good, remembering=Remembering))
+    assert {checks[name] for name in CONVERSATIONS} == {"pass"}
+    without = looked_at(provider_conformance(Good))
+    assert {without[name] for name in CONVERSATIONS} == {"skipped"}

@@ -12,8 +12,16 @@ from aiohttp import web
 from agentv.testing import Check, provider_conformance
 from tests.fakes.model_server.server import Server, running
 
+THREADS = web.AppKey("threads", dict[str, str])
 AGENT = """
 import asyncio
+
+class remembering:
+    def __init__(self):
+        self.said = []
+    def run(self, prompt):
+        self.said.append(prompt)
+        return " ".join(self.said)
 
 async def echo(prompt: str):
     await asyncio.sleep(0)
@@ -62,9 +70,14 @@ def test_a_model(server: Server, settings: dict[str, Any], *, stream: bool) -> N
         return {**settings, "model": name, "base_url": server.url, "stream": stream}
 
     checks = provider_conformance(
-        model("echo"), failing=model("server-error"), slow=model("silent"), large=model("endless")
+        model("echo"),
+        failing=model("server-error"),
+        slow=model("silent"),
+        large=model("endless"),
+        remembering=model("strict"),
     )
     assert wrong(checks) == []
+    assert "conversations at once are not mixed up" not in skipped(checks)
     assert {"usage counts a whole with its parts", "cancelling ends it at once"}.isdisjoint(skipped(checks))
 
 
@@ -79,12 +92,16 @@ async def _endpoint(request: web.Request) -> web.StreamResponse:
         return web.Response(body=b'{"text": "' + b"x" * 30_000_000 + b'"}', content_type="application/json")
     prompt = body["messages"][-1]["content"]
     thread = body.get("thread_id") or uuid.uuid4().hex
+    if kind == "remembering":
+        prompt = request.app[THREADS].setdefault(thread, "") + f" {prompt}"
+        request.app[THREADS][thread] = prompt
     return web.json_response({"text": f"you said: {prompt}", "thread_id": thread, "conformance_extra": 17})
 
 
 def test_http() -> None:
     app = web.Application(client_max_size=64 * 1024 * 1024)
     app.router.add_post("/{kind}", _endpoint)
+    app[THREADS] = {}
     with running(app) as server:
 
         def endpoint(kind: str) -> dict[str, Any]:
@@ -97,9 +114,11 @@ def test_http() -> None:
             slow=endpoint("slow"),
             large=endpoint("large"),
             odd=endpoint("echo"),
+            remembering=endpoint("remembering"),
         )
     assert wrong(checks) == []
-    assert "every attempt has a thread of its own" not in skipped(checks)
+    looked_at = {"every attempt has a thread of its own", "conversations at once are not mixed up"}
+    assert looked_at.isdisjoint(skipped(checks))
 
 
 @pytest.mark.parametrize("workers", [None, 2], ids=["here", "in processes"])
@@ -115,6 +134,8 @@ def test_python(tmp_path: Path, workers: int | None) -> None:
         failing=function("fails"),
         slow=function("slow" if workers is None else "blocking"),
         odd=function("echo"),
+        remembering={**function("remembering"), "conversation": "thread"},
         folder=tmp_path,
     )
     assert wrong(checks) == []
+    assert "conversations at once are not mixed up" not in skipped(checks)

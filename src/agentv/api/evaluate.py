@@ -21,7 +21,7 @@ from agentv.model.events import RunFinished
 from agentv.model.results import ResultRecord, Summary  # noqa: TC001 - msgspec resolves the fields at runtime
 from agentv.process.threads import run_coroutine
 from agentv.providers.python import Function
-from agentv.providers.python.call import is_agent
+from agentv.providers.python.binding import is_agent
 from agentv.run.options import RunKeywords, RunOptions
 from agentv.spec.loader import load_data, load_evals
 from agentv.spec.targets import check_targets
@@ -204,7 +204,11 @@ def _configured_target(settings: Mapping[str, Any], argument: str) -> Target:
 
 def _run_options(options: Mapping[str, Any]) -> RunOptions:
     """Return the options; a single text where a list is expected is a list of one."""
-    lists = {name: [options[name]] for name in ("cases", "tags", "plain_blocks") if isinstance(options.get(name), str)}
+    lists = {
+        name: [options[name]]
+        for name in ("cases", "tags", "personas", "plain_blocks")
+        if isinstance(options.get(name), str)
+    }
     text, problems = to_json({**options, **lists}, "")
     run_options, wrong = build(RunOptions, text, "") if text else (None, problems)
     if run_options is None:

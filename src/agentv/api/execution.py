@@ -18,6 +18,7 @@ from msgspec.json import decode
 from msgspec.structs import replace
 
 from agentv.api.judges import is_judge, judge_target, make_judges, used_targets
+from agentv.api.personas import check_conversations, resolve_personas
 from agentv.api.providers import find_secrets, make_redactor, open_providers
 from agentv.api.reporting import ReporterGroup
 from agentv.api.runs import damaged_result, replay_result
@@ -28,7 +29,9 @@ from agentv.errors import AgentVError, DamagedRunError, FormatError, Problem, Sp
 from agentv.evals import iter_evaluators
 from agentv.formats.plain_blocks import check_plain_blocks
 from agentv.jsonio import dump_json
+from agentv.matching.text import name_match
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
+from agentv.model.request import DEFAULT_PERSONA
 from agentv.model.results import Summary
 from agentv.protocols.stores import SharedLimitStore
 from agentv.run.claims import SharedClaims
@@ -49,11 +52,13 @@ from agentv.suggestions import suggest
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
+    from agentv.api.personas import PersonaKey
     from agentv.api.providers import ProviderKey
     from agentv.api.resume import StoreSession
     from agentv.api.untrusted import Permissions
     from agentv.evals import Eval
     from agentv.model.events import Attempt, AttemptFinished
+    from agentv.model.request import PersonaSettings
     from agentv.model.stored import StoredResult
     from agentv.protocols import OpenProvider, Provider, Reporter
     from agentv.redaction import Redactor
@@ -80,6 +85,8 @@ class Prepared(Struct, frozen=True, kw_only=True):
     """The open providers; empty until `open_providers`."""
     judges: dict[ProviderKey, JudgeTarget] = {}
     """The targets that judge, by eval and name."""
+    personas: dict[PersonaKey, PersonaSettings] = {}
+    """Headers and variables of the personas, with environment variables resolved."""
     judge_cache: JudgeCache | None = None
     """Earlier replies of judges; without it, replies are cached for this execution only."""
     part: ShardPlan | None = None
@@ -125,6 +132,7 @@ def prepare(  # noqa: PLR0913 - what may be given beside evals and options
     providers: dict[ProviderKey, Provider] = {}
     secrets = dict(secrets or {})
     judges: dict[ProviderKey, JudgeTarget] = {}
+    personas: dict[PersonaKey, PersonaSettings] = {}
     for eval_ in evals:
         for key, target in () if dry else used_targets(eval_, options):
             try:
@@ -138,6 +146,11 @@ def prepare(  # noqa: PLR0913 - what may be given beside evals and options
             if is_judge(key):
                 judges[eval_.id, target.name] = judge_target(key, target, environment)
             secrets |= find_secrets(target, provider, environment)
+        problems += check_conversations(eval_, providers)
+        settings, found, wrong = resolve_personas(() if dry else eval_.personas, eval_.id, environment, untrusted)
+        personas |= settings
+        secrets |= found
+        problems += wrong
     if untrusted is not None and not dry:
         problems += _executing_evaluators(evals, options)
     if problems:
@@ -156,6 +169,7 @@ def prepare(  # noqa: PLR0913 - what may be given beside evals and options
         planned=planned,
         providers=providers,
         judges=judges,
+        personas=personas,
         redactor=make_redactor(evals, secrets),
         part=part,
     )
@@ -195,11 +209,23 @@ def _nothing_selected(evals: list[Eval], options: RunOptions, planned: PlanCount
         return Problem("", f"no case to run: {planned.left_out} selected, but others say `only`", "whole")
     if options.tags and (problem := _unknown_tags(evals, options)):
         return problem
+    if options.personas and (problem := _unknown_personas(evals, options)):
+        return problem
     selectors = [*(f"--case {glob}" for glob in options.cases), *(f"--tag {tag}" for tag in options.tags)]
+    selectors += [f"--persona {glob}" for glob in options.personas]
     ids = [repr(case.case.id) for eval_ in evals for case, _ in zip(eval_.cases, range(MAX_NAMED), strict=False)]
     more = ["…"] if sum(eval_.count for eval_ in evals) > MAX_NAMED else []
     known = ", ".join([*ids[:MAX_NAMED], *more])
     return Problem("", f"no case selected by {' '.join(selectors)}; there are {known}", "whole")
+
+
+def _unknown_personas(evals: list[Eval], options: RunOptions) -> Problem | None:
+    """Return the problem of globs that no persona matches, with the personas that there are."""
+    known = [*dict.fromkeys(persona.id for eval_ in evals for persona in eval_.personas), DEFAULT_PERSONA]
+    if any(name_match(glob, name) for glob in options.personas for name in known):
+        return None
+    listed = f"the personas are {', '.join(known)}" if len(known) > 1 else "no case has a `persona`"
+    return Problem("", f"no case has the persona {options.personas[0]!r}; {listed}", "whole")
 
 
 def _unknown_tags(evals: list[Eval], options: RunOptions) -> Problem | None:
@@ -251,6 +277,7 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
     if limiters is not None:
         engine.limiters = limiters
     engine.judges = make_judges(prepared, engine)
+    engine.personas = prepared.personas
     engine.redact = prepared.redactor.text
     return engine
 

@@ -36,7 +36,7 @@ from agentv.formats.run_export import (
 )
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.stored import DAMAGED, ExecutionRow
-from agentv.run.records import new_id, now
+from agentv.run.records import new_id, now, recorded_turns
 from agentv.run.resume import FINISHED
 from agentv.scoring.calls import resolve_calls
 
@@ -161,17 +161,23 @@ def _check_imported(run: StoredRun) -> None:
 def _with_calls(run: StoredRun, repeats: Counter[tuple[str, ...]]) -> StoredRun:
     """Return a run of the older shape with the counts of its calls.
 
-    Several runs of a case with a target become repetitions of it, which keeps them apart.
+    Several runs of a case with a persona and a target become repetitions of it, which keeps them apart.
     """
     record, response = record_of(run), response_of(run)
     if record is None or response is None:
         return run
-    identity = (record.execution_id, run.eval_id, run.case_id, run.target)
+    identity = (record.execution_id, run.eval_id, run.case_id, run.persona_id or "", run.target)
     repeat = repeats[identity]
     repeats[identity] += 1
     calls = resolve_calls(response)
     complete = UNSET if calls.complete else False
-    record = replace(record, repeat=repeat, trace_summary=calls.summary, calls_complete=complete)
+    record = replace(
+        record,
+        repeat=repeat,
+        trace_summary=calls.summary,
+        calls_complete=complete,
+        turns=recorded_turns(response) or UNSET,
+    )
     return run._replace(repeat=repeat, line=dump_json(record))
 
 

@@ -21,7 +21,7 @@ from agentv.redaction import Redactor
 from agentv.redaction.credential_patterns import is_credential_field
 from agentv.run.costs import Spending
 from agentv.run.judges import Judges, JudgeTarget
-from agentv.run.options import RunOptions
+from agentv.run.options import USER_MODEL, RunOptions
 from agentv.run.plan import selected_cases
 from agentv.spec.discovery import find_evals
 from agentv.spec.environment import env_variables, resolve_env
@@ -53,7 +53,7 @@ _JUDGE = "judge\0"
 
 def judges_of(eval_: Eval, options: RunOptions) -> tuple[Target, ...]:
     """Return the targets that the evaluators of the selected cases ask."""
-    if not eval_.judges or not (options.cases or options.tags or eval_.has_only):
+    if not eval_.judges or not (options.cases or options.tags or options.personas or eval_.has_only):
         return eval_.judges
     names: set[str | None] = set()
     for case in selected_cases(eval_, options):
@@ -64,7 +64,7 @@ def judges_of(eval_: Eval, options: RunOptions) -> tuple[Target, ...]:
 
 
 def used_targets(eval_: Eval, options: RunOptions) -> Iterator[tuple[ProviderKey, Target]]:
-    """Yield the targets that are tested and those that judge, each with the key of its provider.
+    """Yield the targets that are tested, those that judge and user models, each with the key of its provider.
 
     A target that is tested and also judges is yielded twice, with two keys.
     """
@@ -72,6 +72,8 @@ def used_targets(eval_: Eval, options: RunOptions) -> Iterator[tuple[ProviderKey
         yield (eval_.id, target.name), target
     for target in judges_of(eval_, options):
         yield (eval_.id, _JUDGE + target.name), target
+    for target in eval_.user_models:
+        yield (eval_.id, USER_MODEL + target.name), target
 
 
 def is_judge(key: ProviderKey) -> bool:

@@ -48,6 +48,7 @@ def run_item(row: RunRow, execution_id: str, listed: ListedRun | None = None) ->
     data = row._asdict()
     if data["damage"] is None:
         del data["damage"]
+    turn_count = data.pop("turns")
     usage = {name: data.pop(name) for name in ("input_tokens", "output_tokens", "total_tokens")}
     result = {"status": data.pop("verdict"), "score": data.pop("score")}
     item = {
@@ -57,6 +58,8 @@ def run_item(row: RunRow, execution_id: str, listed: ListedRun | None = None) ->
         "tokens_usage": usage if any(count is not None for count in usage.values()) else None,
         "result": result if row.verdict else None,
     }
+    if turn_count is not None:
+        item["turn_count"] = turn_count
     if listed is not None:
         item |= {"failure": listed.failure, "calls": listed.calls, "label": label_item(listed.label)}
     return item

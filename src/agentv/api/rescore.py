@@ -18,6 +18,7 @@ from agentv.api.stored_traces import StoredTraces, identity_of
 from agentv.errors import DamagedRunError, Problem, SpecError, StoreError
 from agentv.evals import CheckedCase, Eval, Target, iter_evaluators
 from agentv.model.marks import has_gap, may_have_gap
+from agentv.model.request import Persona
 from agentv.model.response import TRACE_REF
 from agentv.providers.base import failure
 from agentv.providers.replay import StoredReplies
@@ -31,12 +32,16 @@ if TYPE_CHECKING:
 
     from agentv.api.execution import Prepared
     from agentv.evals import ConfiguredEvaluator
-    from agentv.model.request import Case
+    from agentv.model.request import Case, Request
     from agentv.model.response import ProviderResponse
     from agentv.model.stored import ExecutionRow, RunRow, StoredRun
     from agentv.protocols import Store
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
+
+
+CaseKey = tuple[str, str | None]
+"""Id of a case, and of its persona."""
 
 
 class RescorePlan(NamedTuple):
@@ -50,7 +55,7 @@ class RescorePlan(NamedTuple):
 
 
 class _StoredReplies:
-    """The stored replies of an execution, by eval, target, case and repeat."""
+    """The stored replies of an execution, by eval, target, case, persona and repeat."""
 
     def __init__(self, store: Store, execution: ExecutionRow, plain_blocks: tuple[str, ...]) -> None:
         self._store = store
@@ -62,8 +67,8 @@ class _StoredReplies:
         self.damaged = {f"{execution_id}-{row.key}": row.damage for row in rows if row.damage is not None}
         self._keys = {identity_of(row): row.key for row in self.rows}
 
-    def find(self, eval_id: str, target: str, case_id: str, repeat: int) -> ProviderResponse | None:
-        key = self._keys.get((eval_id, target, case_id, repeat))
+    def find(self, eval_id: str, target: str, request: Request) -> ProviderResponse | None:
+        key = self._keys.get((eval_id, target, request.id, request.persona_id, request.repeat))
         if key is None:
             return None
         for run in self._store.stored_runs(self._execution_id, key):
@@ -97,7 +102,7 @@ class _StoredReplies:
 
     def target(self, eval_id: str, name: str) -> Target:
         """Return a target that answers with the stored replies of the target of this name."""
-        provider: Any = StoredReplies(lambda case_id, repeat: self.find(eval_id, name, case_id, repeat))
+        provider: Any = StoredReplies(lambda request: self.find(eval_id, name, request))
         return Target(
             name, "stored", {"name": name, "provider": "stored", "execution": self._execution_id}, instance=provider
         )
@@ -123,7 +128,8 @@ def prepare_rescore(
     known = {identity_of(row) for row in replies.rows}
 
     def is_stored(planned: PlannedRun) -> bool:
-        return (planned.eval.id, planned.target.name, planned.case.case.id, planned.repeat) in known
+        case = planned.case.case
+        return (planned.eval.id, planned.target.name, case.id, case.persona_id, planned.repeat) in known
 
     prepared = prepare(evals, options)
     # The agent is not asked, but an eval file may contain its secrets.
@@ -147,10 +153,35 @@ def _evals_from_files(replies: _StoredReplies, paths: Sequence[str | Path]) -> l
     for eval_ in evals:
         names = {row.target: None for row in replies.rows if row.eval_id == eval_.id}
         repeats = max((row.repeat for row in replies.rows if row.eval_id == eval_.id), default=0) + 1
-        cases = [replace(case, repeat=repeats, skip=False, only=False) for case in eval_.cases]
+        personas = _stored_personas(replies, eval_.id)
+        cases = [
+            replace(_with_stored_personas(case, personas), repeat=repeats, skip=False, only=False)
+            for case in eval_.cases
+        ]
         targets = tuple(replies.target(eval_.id, name) for name in names)
         changed.append(_with_cases(replace(eval_, targets=targets), cases))
     return [eval_ for eval_ in changed if eval_.targets]
+
+
+def _stored_personas(replies: _StoredReplies, eval_id: str) -> dict[str, list[str]]:
+    """Return the personas of the stored runs of each case."""
+    personas: dict[str, list[str]] = {}
+    for row in replies.rows:
+        if row.eval_id == eval_id and row.persona_id is not None:
+            personas.setdefault(row.case_id, []).append(row.persona_id)
+    return personas
+
+
+def _with_stored_personas(case: CheckedCase, personas: dict[str, list[str]]) -> CheckedCase:
+    """Return a case of a file with the personas of its stored runs, unless it names its own."""
+    names = list(dict.fromkeys(personas.get(case.case.id, ())))
+    if not names or case.variants or case.case.persona_id is not None:
+        return case
+    return replace(case, variants=(case, *[_with_persona(case, name) for name in names]))
+
+
+def _with_persona(case: CheckedCase, name: str) -> CheckedCase:
+    return replace(case, case=replace(case.case, persona=Persona(id=name)))
 
 
 def _stored_evals(store: Store, execution_id: str, replies: _StoredReplies, damaged: dict[str, str]) -> list[Eval]:
@@ -158,11 +189,12 @@ def _stored_evals(store: Store, execution_id: str, replies: _StoredReplies, dama
     evals = []
     for eval_id in {row.eval_id: None for row in replies.rows}:
         rows = [row for row in replies.rows if row.eval_id == eval_id]
-        repeats: dict[str, int] = {}
-        keys: dict[str, list[str]] = {}
+        repeats: dict[CaseKey, int] = {}
+        keys: dict[CaseKey, list[str]] = {}
         for row in rows:
-            repeats[row.case_id] = max(repeats.get(row.case_id, 0), row.repeat + 1)
-            keys.setdefault(row.case_id, []).append(row.key)
+            name = (row.case_id, row.persona_id)
+            repeats[name] = max(repeats.get(name, 0), row.repeat + 1)
+            keys.setdefault(name, []).append(row.key)
         cases = list(_stored_cases(store, execution_id, keys, repeats, damaged))
         targets = tuple(replies.target(eval_id, name) for name in {row.target: None for row in rows})
         evals.append(_with_cases(Eval(id=eval_id, cases=(), targets=targets), cases))
@@ -172,19 +204,22 @@ def _stored_evals(store: Store, execution_id: str, replies: _StoredReplies, dama
 def _stored_cases(
     store: Store,
     execution_id: str,
-    keys: dict[str, list[str]],
-    repeats: dict[str, int],
+    keys: dict[CaseKey, list[str]],
+    repeats: dict[CaseKey, int],
     damaged: dict[str, str],
 ) -> Iterator[CheckedCase]:
-    for index, (case_id, keys_of_case) in enumerate(keys.items()):
+    for index, (name, keys_of_case) in enumerate(keys.items()):
         content = _stored_content(store, execution_id, keys_of_case, damaged)
         if content is None:
             continue
         case, checks = content
         if not can_fail(checks):
-            problem = f"case {case_id!r}: {NOTHING_CHECKED}; name an eval with --eval"
+            problem = f"case {name[0]!r}: {NOTHING_CHECKED}; name an eval with --eval"
             raise SpecError([Problem("", problem, "whole")])
-        yield CheckedCase(case=case, checks=tuple(checks), index=index, repeat=repeats[case_id])
+        checked = CheckedCase(case=case, checks=tuple(checks), index=index, repeat=repeats[name])
+        # An imported run has a persona that its case does not name.
+        is_unnamed = name[1] is not None and case.persona_id is None
+        yield _with_persona(checked, name[1] or "") if is_unnamed else checked
 
 
 def _stored_content(
@@ -228,6 +263,7 @@ def _with_cases(eval_: Eval, cases: list[CheckedCase]) -> Eval:
         cases=cases,
         count=len(cases),
         skipped=0,
-        repeats=sum(case.repeat for case in cases),
+        variants=sum(len(case.variants) or 1 for case in cases),
+        repeats=sum((len(case.variants) or 1) * case.repeat for case in cases),
         has_only=False,
     )

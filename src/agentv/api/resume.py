@@ -115,7 +115,7 @@ def begin(store: Store, execution: ExecutionRow) -> StoreSession:
 
 
 SELECTION = (
-    *("cases", "tags", "repeat", "shard", "run_timeout_s", "timeout_s", "retries", "max_concurrency"),
+    *("cases", "tags", "personas", "repeat", "shard", "run_timeout_s", "timeout_s", "retries", "max_concurrency"),
     "plain_blocks",
 )
 """Options that a resumed execution takes from its first command unless they are given again."""

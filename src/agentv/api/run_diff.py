@@ -14,6 +14,7 @@ from agentv.evaluators.trajectory.wording import call_label
 from agentv.matching.columns import align_calls
 from agentv.matching.equality import canonical_key
 from agentv.model.divergence import CallVariant, DiffCell, DiffColumn, DiffRun, LeftOutRun, RunDiff
+from agentv.run.plan import has_persona
 from agentv.scoring.calls import resolve_calls
 from agentv.scoring.scorer import needs_trace_file
 from agentv.suggestions import suggest
@@ -40,13 +41,14 @@ class _MeasuredRun(NamedTuple):
     calls: tuple[ToolCall, ...]
 
 
-def diff_runs(
+def diff_runs(  # noqa: PLR0913 - one for each filter
     store: Store,
     case_id: str,
     executions: Sequence[ExecutionRow],
     *,
     eval_id: str | None = None,
     target: str | None = None,
+    personas: Sequence[str] = (),
 ) -> RunDiff:
     """Align the runs of a case in these executions, and find the first divergence of passing and failing ones.
 
@@ -58,6 +60,8 @@ def diff_runs(
     for execution in executions:
         traces = StoredTraces(store, execution)
         for stored in _runs_of(store, execution, case_id, eval_id, target):
+            if personas and not has_persona(stored.persona_id, personas):
+                continue
             evals[stored.eval_id] = None
             found = _measured_run(stored, execution.id, traces)
             if isinstance(found, str):
@@ -70,6 +74,7 @@ def diff_runs(
     if not evals:
         known = {row.case_id for execution in executions for row in store.runs(execution.id)}
         where = f" of target {target!r}" if target else ""
+        where += f" with persona {', '.join(personas)}" if personas else ""
         hint = "" if case_id in known else suggest(case_id, known)
         msg = f"{' and '.join(row.id for row in executions)}: no run of case {case_id!r}{where}{hint}"
         raise StoreError(msg)

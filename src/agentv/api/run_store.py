@@ -12,6 +12,7 @@ import msgspec
 from agentv.api.runs import case_of, find, record_of, resolve, response_of, translate_damage
 from agentv.api.store_files import existing_store, open_location, parse_location
 from agentv.errors import DamagedRunError, StoreError
+from agentv.model.request import DEFAULT_PERSONA
 from agentv.model.results import RunResult, Verdict
 from agentv.model.run import Run
 from agentv.model.stored import ExecutionRow  # noqa: TC001 - as above
@@ -57,14 +58,15 @@ class RunStore:
         execution: str | None = "last",
         *,
         case: str | None = None,
+        persona: str | None = None,
         target: str | None = None,
         status: Verdict | None = None,
     ) -> Iterator[Run]:
         """Yield the runs of an execution in the order of its plan.
 
-        `execution` is an id, the beginning of one, `last`, or `None` for all executions, the newest first. `case` and
-        `target` select by id, `status` by the verdict: `pass`, `fail` or `error`. Damaged runs are left out, and named
-        by a `DamagedRunError` after the last run.
+        `execution` is an id, the beginning of one, `last`, or `None` for all executions, the newest first. `case`,
+        `persona` and `target` select by id, the persona `default` by having none; `status` selects by the verdict:
+        `pass`, `fail` or `error`. Damaged runs are left out, and named by a `DamagedRunError` after the last run.
         """
         damaged: dict[str, str] = {}
         rows = self.executions() if execution is None else [find(self._store, execution)]
@@ -74,6 +76,8 @@ class RunStore:
                     damaged[stored.run_id] = stored.damage
                     continue
                 if stored.superseded or case not in (None, stored.case_id) or target not in (None, stored.target):
+                    continue
+                if persona not in (None, stored.persona_id or DEFAULT_PERSONA):
                     continue
                 try:
                     run = read_stored_run(stored, row.id)
@@ -136,6 +140,8 @@ def read_stored_run(stored: StoredRun, execution_id: str) -> Run:
         result = {name: getattr(record, name) for name in names}
         verdict = {name: getattr(record, name) for name in RunResult.__struct_fields__}
         result |= {"result": RunResult(**verdict), "unread": record.unread or ()}
+        conversation = ("ended_by", "fault", "simulator")
+        result |= {"turns": record.turns or (), **{name: getattr(record, name) or None for name in conversation}}
     return Run(
         id=stored.own_id or f"{execution_id}-{stored.key}",
         execution_id=execution_id,

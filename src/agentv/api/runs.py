@@ -19,12 +19,14 @@ from agentv.jsonio import parse_json
 from agentv.model.events import RunFinished
 from agentv.model.marks import may_have_gap
 from agentv.model.request import Case
-from agentv.model.response import TRACE_REF, ProviderResponse, ResponseError
+from agentv.model.response import TRACE_REF, EndedBy, ProviderResponse, ResponseError, TurnReply
 from agentv.model.results import DiffLabels, ResultRecord, RunResult
+from agentv.model.simulation import SimulatorUse
 from agentv.run.attempt import RunAttempts
 from agentv.run.options import RunOptions
 from agentv.run.records import make_record, now, with_conversation
 from agentv.scoring.scorer import needs_trace_file
+from agentv.scoring.turns import combine_turns, split_turns
 from agentv.spec.environment import resolve_env
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from agentv.run.plan import PlannedRun
     from agentv.scoring.scorer import TraceLoader
 
+CONVERSATION_FIELDS = ("turns", "ended_by", "simulator")
+"""Fields of a stored reply that the reply of an agent does not have."""
 MAX_NAMED = 5
 """Number of executions that a message names."""
 _LAST = re.compile(r"(?:last(?:~([0-9]{1,9}))?)?")
@@ -107,7 +111,7 @@ def replay_result(
         record = decode_record(stored.line)
         response = ProviderResponse(text=record.candidate, unread=record.unread or ())
         if stored.response is not None:
-            response = decode_response(msgspec.json.decode(stored.response))
+            response = _read_reply(stored.response)
         sides = _read_sides(stored.sides)
     line: bytes | None = stored.line
     if (options.include_messages or options.include_trace) and stored.response is not None:
@@ -200,10 +204,40 @@ def response_of(run: StoredRun, plain_blocks: tuple[str, ...] = ()) -> ProviderR
     with translate_damage(run):
         if run.response is None:
             return None
-        response = decode_response(parse_json(run.response))
-        if may_have_gap(run.response):
-            response = mark_incomplete(response)
-        return replace(response, unread=drop_plain_blocks(response.unread, plain_blocks)) if plain_blocks else response
+        return _read_reply(run.response, plain_blocks)
+
+
+def _read_reply(data: bytes, plain_blocks: tuple[str, ...] = ()) -> ProviderResponse:
+    """Decode a stored reply; each turn of a conversation is read as a reply of its own."""
+    fields = parse_json(data)
+    # It is not known how an imported conversation ended, and one that failed at once has no turns.
+    if not isinstance(fields, dict) or not (fields.get("ended_by") or fields.get("turns")):
+        return _with_marks(decode_response(fields), data, plain_blocks)
+    turns = msgspec.convert(fields.get("turns") or (), tuple[TurnReply, ...])
+    whole = decode_response({name: value for name, value in fields.items() if name not in CONVERSATION_FIELDS})
+    exchanges = [
+        exchange._replace(response=_with_marks(exchange.response, data, plain_blocks))
+        for exchange in split_turns(replace(whole, turns=turns))
+    ]
+    ended_by = msgspec.convert(fields.get("ended_by"), EndedBy | None)
+    simulator = msgspec.convert(fields.get("simulator"), SimulatorUse | None)
+    combined = combine_turns(exchanges, turns[0].first_message) if turns else whole
+    # An imported conversation has numbers of the whole only.
+    names = ("success", "error", "tokens_usage", "cost_usd", "latency_ms", "thread_id", "metadata")
+    numbers = {name: getattr(whole, name) for name in names}
+    return replace(combined, ended_by=ended_by, simulator=simulator, **numbers)
+
+
+def _with_marks(response: ProviderResponse, data: bytes, plain_blocks: tuple[str, ...]) -> ProviderResponse:
+    if may_have_gap(data):
+        response = mark_incomplete(response)
+    return replace(response, unread=drop_plain_blocks(response.unread, plain_blocks)) if plain_blocks else response
+
+
+def replies_of(run: StoredRun) -> tuple[TurnReply, ...]:
+    """Return the turns of a stored conversation; none if it is one reply or was not stored."""
+    response = response_of(run)
+    return () if response is None else response.turns
 
 
 def conversation_of(run: StoredRun) -> tuple[Message, ...]:

@@ -17,8 +17,8 @@ from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import EvaluatorResult, RunResult
 from agentv.reports.terminal import Style
 from agentv.scoring.scorer import CaseScorer, ResultOrCoroutine, evaluate_readings
-from agentv.spec.cases import check_expected_messages, check_messages
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, with_expected_messages
+from agentv.spec.messages import check_expected_messages, check_messages
 
 if TYPE_CHECKING:
     from agentv.evaluators.trajectory.script import Script

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from agentv.model.stored import ExecutionRow, RunRow, StoredRun
     from agentv.protocols import Store
 
-RunIdentity = tuple[str, str, str, int]
-"""Eval, target, case and repeat of a run."""
+RunIdentity = tuple[str, str, str, str | None, int]
+"""Eval, target, case, persona and repeat of a run."""
 
 
 class _TargetSnapshot(Struct):
@@ -34,8 +34,8 @@ _decode_target = Decoder(_TargetSnapshot).decode
 
 
 def identity_of(run: RunRow | StoredRun) -> RunIdentity:
-    """Return the eval, target, case and repeat of a run."""
-    return run.eval_id, run.target, run.case_id, run.repeat
+    """Return the eval, target, case, persona and repeat of a run."""
+    return run.eval_id, run.target, run.case_id, run.persona_id, run.repeat
 
 
 class StoredTraces:

@@ -17,6 +17,7 @@ from agentv.cli.options import (
     MAX_REGRESSIONS,
     MIN_PASS_RATE,
     NO_CACHE,
+    PERSONAS,
     SHARE,
     CompareArgs,
     load_env_file,
@@ -29,6 +30,7 @@ from agentv.jsonio import dump_json
 from agentv.reports.comparison import render_comparison, render_page
 from agentv.reports.files import escape_controls, open_private, write_all
 from agentv.reports.terminal import Style, pluralize
+from agentv.reports.turns import case_name
 
 if TYPE_CHECKING:
     from agentv.model.comparison import Comparison
@@ -42,6 +44,7 @@ _ROUNDING = 1e-9
 @click.argument("b", metavar="B")
 @click.option("--target-a", metavar="NAME", help="Compare this target of A.")
 @click.option("--target-b", metavar="NAME", help="Compare this target of B.")
+@PERSONAS
 @click.option(
     "--fail-on",
     type=click.Choice(["regression", "worse"]),
@@ -107,6 +110,7 @@ def _compare(args: CompareArgs) -> Comparison:
         judge=args.judge,
         max_judge_cost=args.max_judge_cost,
         cache=args.cache,
+        personas=args.personas,
     )
 
 
@@ -115,7 +119,7 @@ def _failures(comparison: Comparison, args: CompareArgs) -> list[str]:
     sentences = []
     lost = comparison.losses
     if args.max_regressions is not None and lost > args.max_regressions:
-        names = [change.case_id for change in comparison.lost[:MAX_NAMED]]
+        names = [case_name(change.case_id, change.persona_id) for change in comparison.lost[:MAX_NAMED]]
         more = [f"{lost - len(names):,} more"] if lost > len(names) else []
         allowed = f"--max-regressions {args.max_regressions}"
         sentences.append(f"{pluralize(lost, 'case')} lost ({allowed}): {', '.join([*names, *more])}")

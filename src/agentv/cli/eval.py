@@ -16,6 +16,7 @@ from agentv.cli.options import (
     MIN_PASS_RATE,
     NO_CACHE,
     OUT,
+    PERSONAS,
     PLAIN_BLOCKS,
     POSITIVE,
     QUIET,
@@ -34,6 +35,7 @@ from agentv.cli.options import (
 @click.option("--target", "targets", multiple=True, metavar="NAME", help="Test this target; may be repeated.")
 @click.option("--case", "cases", multiple=True, metavar="GLOB", help="Run cases whose id matches; may be repeated.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Run cases with this tag; may be repeated.")
+@PERSONAS
 @OUT
 @click.option(
     "--dump-traces", type=click.Path(file_okay=False), metavar="DIR", help="Write the trace of each attempt below DIR."

@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
@@ -35,8 +35,9 @@ from agentv.errors import AgentVError, SpecError
 from agentv.exit_codes import ExitCode
 from agentv.process.orphans import end_own_children, mark_own_children
 from agentv.providers.python.printing import set_display
-from agentv.reports.progress import LiveProgress, PlainProgress, can_redraw
+from agentv.reports.progress import LiveProgress, PlainProgress, PlainTurnProgress, can_redraw
 from agentv.reports.terminal import Style, clean, pluralize, render_warnings
+from agentv.reports.turns import case_name
 from agentv.spec.project import evals_here
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from agentv.cli.options import EvalArgs
     from agentv.cli.store_session import ResumePlan
     from agentv.evals import Eval
+    from agentv.model.request import Case
     from agentv.protocols import Reporter
     from agentv.redaction import Redactor
 
@@ -144,6 +146,7 @@ def show_plan(prepared: Prepared, *, as_json: bool) -> None:
                 "schema": "agentv.plan/1",
                 "eval_id": run.eval.id,
                 "case_id": run.case.case.id,
+                **_conversation_data(run.case.case),
                 "target": run.target.name,
                 "provider": run.target.provider,
                 "repeat": run.repeat,
@@ -156,7 +159,10 @@ def show_plan(prepared: Prepared, *, as_json: bool) -> None:
             click.echo(f"... and {counts.runs - MAX_SHOWN:,} more")
             break
         repeat = f" #{run.repeat + 1}" if run.repeat else ""
-        name = f"{clean(run.eval.id)}  {clean(run.case.case.id)}{repeat}  {clean(run.target.name)}"
+        case = run.case.case
+        label = f"{case_name(case.id, case.persona_id)}{repeat}"
+        turns = f"  {pluralize(len(case.turns), 'turn')}" if case.turns else ""
+        name = f"{clean(run.eval.id)}  {clean(label)}{turns}  {clean(run.target.name)}"
         click.echo(f"{name}  [{', '.join(evaluators)}]")
     if as_json:
         summary = {"schema": "agentv.plan_summary/1", "runs": counts.runs, "cases": counts.cases}
@@ -165,6 +171,12 @@ def show_plan(prepared: Prepared, *, as_json: bool) -> None:
         only = f", {counts.left_out:,} left out by `only`" if counts.left_out else ""
         runs = f"{pluralize(counts.runs, 'run')} of {pluralize(counts.cases, 'case')}"
         click.echo(f"{runs}, {counts.skipped:,} skipped{only}; nothing was run")
+
+
+def _conversation_data(case: Case) -> dict[str, Any]:
+    """Return the persona and the number of turns of a planned run, if it has them."""
+    data: dict[str, Any] = {"persona_id": case.persona_id} if case.persona_id else {}
+    return {**data, "turns": len(case.turns)} if case.turns else data
 
 
 def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> int:
@@ -209,7 +221,8 @@ def _open_reporters(prepared: Prepared, args: EvalArgs) -> list[Reporter]:
     redactor = prepared.redactor
     reporters = open_outputs(prepared, args.out, args.dump_traces)
     if not args.quiet and not args.as_json:
-        reporters.append(LiveProgress(sys.stderr, redactor) if can_redraw(sys.stderr) else PlainProgress(sys.stderr))
+        plain = PlainTurnProgress if any(eval_.has_conversations for eval_ in prepared.evals) else PlainProgress
+        reporters.append(LiveProgress(sys.stderr, redactor) if can_redraw(sys.stderr) else plain(sys.stderr))
     show_agent_output(reporters, redactor, is_quiet=args.quiet)
     reporters.append(make_printer(args, redactor, has_target=bool(args.targets)))
     return reporters + open_github_reporters(prepared.evals, redactor, as_json=args.as_json)

@@ -15,7 +15,7 @@ from agentv.api.export import export_runs
 from agentv.api.listing import current_state, execution_item, run_item
 from agentv.api.runs import damaged_execution, find, resolve
 from agentv.api.store_files import existing_store, open_location, parse_location
-from agentv.cli.options import JSON, POSITIVE, STORE
+from agentv.cli.options import JSON, PERSONAS, POSITIVE, STORE
 from agentv.cli.outputs import print_json
 from agentv.cli.problems import fail_error, fail_usage, print_error, redirect_to_devnull
 from agentv.errors import AgentVError, DamagedRunError, StoreConnectionError
@@ -24,6 +24,8 @@ from agentv.formats.run_export import EXECUTION_SCHEMA
 from agentv.model.stored import DAMAGED
 from agentv.reports.files import open_private, write_all
 from agentv.reports.terminal import Style, clean, pluralize
+from agentv.reports.turns import case_name
+from agentv.run.plan import has_persona
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -78,17 +80,21 @@ def list_executions(limit: int, store: str | None, *, as_json: bool) -> None:
 
 @command.command("show")
 @ID
+@PERSONAS
 @STATUS
 @MAX_RUNS
 @STORE
 @JSON
-def show(name: str, status: str | None, limit: int, store: str | None, *, as_json: bool) -> None:
+def show(  # noqa: PLR0913 - one for each option
+    name: str, personas: tuple[str, ...], status: str | None, limit: int, store: str | None, *, as_json: bool
+) -> None:
     """Show an execution with its runs, those that did not pass first.
 
     ID is that of an execution or the beginning of one; the last execution by default.
     """
     with open_run_store(store) as run_store:
-        show_execution(run_store, _resolve_execution(run_store, name).execution, status, limit, as_json=as_json)
+        execution = _resolve_execution(run_store, name).execution
+        show_execution(run_store, execution, status, limit, personas, as_json=as_json)
 
 
 @command.command("export")
@@ -185,10 +191,23 @@ def _resolve_execution(store: Store, name: str) -> NamedRuns:
     return selection
 
 
-def show_execution(store: Store, execution: ExecutionRow, status: str | None, limit: int, *, as_json: bool) -> None:
+def show_execution(  # noqa: PLR0913 - one for each option
+    store: Store,
+    execution: ExecutionRow,
+    status: str | None,
+    limit: int,
+    personas: tuple[str, ...] = (),
+    *,
+    as_json: bool,
+) -> None:
     """Print an execution with its runs, those that did not pass first."""
     execution, workers = current_state(store, execution)
-    rows = [row for row in store.runs(execution.id) if row.damage is not None or status in (None, run_status(row))]
+    rows = [
+        row
+        for row in store.runs(execution.id)
+        if row.damage is not None
+        or (status in (None, run_status(row)) and (not personas or has_persona(row.persona_id, personas)))
+    ]
     damaged = [(execution.id, row) for row in rows]
     if as_json:
         runs = [run_item(row, execution.id) for row in rows]
@@ -251,12 +270,13 @@ def print_run_row(row: RunRow, execution_id: str, style: Style) -> None:
     repeat = f" #{row.repeat + 1}" if row.repeat else ""
     numbers = [
         f"{row.score:.2f}" if row.score is not None else "",
+        pluralize(row.turns, "turn") if row.turns else "",
         f"{row.latency_ms / 1000:.2f} s" if row.latency_ms is not None and row.status != "error" else "",
         pluralize(row.total_tokens, "token") if row.total_tokens is not None else "",
         f"${row.cost_usd:.4f}" if row.cost_usd is not None else "",
         "only partly understood" if row.unread else "",
     ]
-    name = f"{verdict} {clean(row.case_id)}{repeat}  {clean(row.target)}"
+    name = f"{verdict} {clean(case_name(row.case_id, row.persona_id))}{repeat}  {clean(row.target)}"
     click.echo(f"{name}  {' · '.join(filter(None, numbers))}".rstrip())
     click.echo(style.paint("dim", clean(f"    {row.own_id or f'{execution_id}-{row.key}'}")))
 

@@ -12,23 +12,35 @@ from agentv.cli.problems import fail_usage
 from agentv.spec.schema import schema_text
 
 TEMPLATES = Path(__file__).parent / "template"
-FILES = ("agentv.yaml", "agent.py", "support.eval.yaml")
+EXAMPLES = {
+    "support": ("agentv.yaml", "agent.py", "support.eval.yaml"),
+    "conversation": ("conversation/agentv.yaml", "conversation/agent.py", "conversation/refund.eval.yaml"),
+}
+"""Templates of the files of each example."""
 SCHEMA = Path(".agentv", "eval.schema.json")
 
 
 @click.command()
 @click.argument("folder", default=".", metavar="[DIR]", type=click.Path(file_okay=False))
+@click.option(
+    "--example",
+    type=click.Choice(list(EXAMPLES)),
+    default="support",
+    show_default=True,
+    help="The project to create: an agent that answers single questions, or one that holds conversations.",
+)
 @click.option("--force", is_flag=True, help="Overwrite files of the same names.")
-def command(folder: str, *, force: bool) -> None:
+def command(folder: str, example: str, *, force: bool) -> None:
     """Create a small project in DIR (here by default): an agent with tools, and an eval with one failure."""
     base = Path(folder)
-    existing = [name for name in FILES if (base / name).exists()]
+    files = {Path(template).name: TEMPLATES / template for template in EXAMPLES[example]}
+    existing = [name for name in files if (base / name).exists()]
     if existing and not force:
         fail_usage(f"{base} already has {', '.join(existing)}; choose another folder, or overwrite with --force")
     try:
         (base / SCHEMA).parent.mkdir(parents=True, exist_ok=True)
-        for name in FILES:
-            text = (TEMPLATES / name).read_text(encoding="utf-8").replace("[PYTHON,", f"[{_python()},")
+        for name, template in files.items():
+            text = template.read_text(encoding="utf-8").replace("[PYTHON,", f"[{_python()},")
             (base / name).write_text(text, encoding="utf-8")
             click.echo(f"created {base / name}")
         (base / SCHEMA).write_text(schema_text(), encoding="utf-8")

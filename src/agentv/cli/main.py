@@ -25,6 +25,7 @@ COMMANDS = {
     "calibrate": "Measure the agreement of a judge with people.",
     "runs": "List, show, diff, export and import stored runs.",
     "executions": "List, show, export and delete stored executions.",
+    "cases": "Write cases from stored runs.",
     "score": "Score sessions of stored traces, without calling an agent.",
     "view": "Show stored runs in the browser.",
     "report": "Write an execution as one HTML file.",

@@ -75,6 +75,13 @@ PLAIN_BLOCKS = click.option(
     metavar="TYPE",
     help="Blocks of TYPE in replies hold no tool calls; may be repeated.",
 )
+PERSONAS = click.option(
+    "--persona",
+    "personas",
+    multiple=True,
+    metavar="GLOB",
+    help="Only personas whose id matches, `default` for none; may be repeated.",
+)
 OUT = click.option(
     "--out",
     type=click.Path(dir_okay=False),
@@ -242,6 +249,7 @@ class CompareArgs(Struct, frozen=True, kw_only=True):
     b: str
     target_a: str | None
     target_b: str | None
+    personas: tuple[str, ...]
     fail_on: str | None
     max_regressions: int | None
     min_pass_rate: float | None

@@ -20,6 +20,7 @@ from agentv.cli.options import (
     MAX_JUDGE_COST,
     NO_CACHE,
     OUT,
+    PERSONAS,
     PLAIN_BLOCKS,
     QUIET,
     STORE,
@@ -55,6 +56,7 @@ MAX_NAMED = 5
 @click.option("--current", is_flag=True, help="Use the files of the execution as they are now.")
 @OUT
 @click.option("--case", "cases", multiple=True, metavar="GLOB", help="Only cases whose id matches; may be repeated.")
+@PERSONAS
 @PLAIN_BLOCKS
 @MAX_JUDGE_COST
 @NO_CACHE

@@ -14,11 +14,11 @@ from msgspec import UNSET
 from agentv.api.export import import_runs
 from agentv.api.listing import run_item
 from agentv.api.run_diff import diff_runs
-from agentv.api.runs import conversation_of, find, record_of, resolve, sides_of, translate_damage
+from agentv.api.runs import conversation_of, find, record_of, replies_of, resolve, sides_of, translate_damage
 from agentv.api.store_files import named_store, open_location
 from agentv.cli import executions
 from agentv.cli.executions import EXPORT_FILE, FORMAT, ID, MAX_RUNS, STATUS, open_run_store, open_target_store
-from agentv.cli.options import JSON, POSITIVE, STORE
+from agentv.cli.options import JSON, PERSONAS, POSITIVE, STORE
 from agentv.cli.outputs import print_json
 from agentv.cli.problems import fail_error, fail_usage
 from agentv.errors import AgentVError, DamagedRunError, FormatError
@@ -26,9 +26,12 @@ from agentv.formats.run_export import write_run
 from agentv.matching.text import name_match
 from agentv.model.results import RunResult
 from agentv.reports.console import other_warnings, render_unread
-from agentv.reports.diff import render_conversation, render_run
+from agentv.reports.conversation import conversation_text, render_conversation, simulator_text
+from agentv.reports.diff import render_run
 from agentv.reports.run_diff import render_run_diff
 from agentv.reports.terminal import Style, clean, pluralize
+from agentv.reports.turns import case_name
+from agentv.run.plan import has_persona
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,11 +55,12 @@ def command() -> None:
 @click.option("--limit", type=POSITIVE, default=20, show_default=True, help="Maximum number, the last ones first.")
 @click.option("--execution", metavar="ID", help="List runs of this execution only.")
 @click.option("--case", "case_id", metavar="GLOB", help="List runs of cases whose id matches.")
+@PERSONAS
 @click.option("--target", metavar="NAME", help="List runs of this target.")
 @STATUS
 @STORE
 @JSON
-def list_runs(limit: int, store: str | None, *, as_json: bool, **filters: str | None) -> None:
+def list_runs(limit: int, store: str | None, *, as_json: bool, **filters: Any) -> None:
     """List runs of all executions, the last started first."""
     with open_run_store(store) as run_store:
         rows = list(islice(_find_runs(run_store, **filters), limit))
@@ -77,13 +81,19 @@ def list_runs(limit: int, store: str | None, *, as_json: bool, **filters: str | 
     executions.exit_if_damaged(rows)
 
 
-def _find_runs(
-    store: Store, execution: str | None, case_id: str | None, target: str | None, status: str | None
+def _find_runs(  # noqa: PLR0913, PLR0917 - one for each filter
+    store: Store,
+    execution: str | None,
+    case_id: str | None,
+    personas: tuple[str, ...],
+    target: str | None,
+    status: str | None,
 ) -> Iterator[tuple[str, RunRow]]:
     """Yield the runs that pass all filters with the ids of their executions, the last started first."""
     for execution_id, row in store.recent_runs(find(store, execution).id if execution else None):
         if row.damage is not None or (
             (case_id is None or name_match(case_id, row.case_id))
+            and (not personas or has_persona(row.persona_id, personas))
             and target in (None, row.target)
             and status in (None, executions.run_status(row))
         ):
@@ -93,12 +103,20 @@ def _find_runs(
 @command.command("show")
 @ID
 @click.option("--case", "case_id", metavar="ID", help="Show the runs of this case in full.")
+@PERSONAS
 @STATUS
 @MAX_RUNS
 @STORE
 @JSON
-def show(  # noqa: PLR0913 - one for each option
-    name: str, case_id: str | None, status: str | None, limit: int, store: str | None, *, as_json: bool
+def show(  # noqa: PLR0913, PLR0917 - one for each option
+    name: str,
+    case_id: str | None,
+    personas: tuple[str, ...],
+    status: str | None,
+    limit: int,
+    store: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Show one run, or with --case the runs of a case: the conversation with its calls, the diff, hits and misses.
 
@@ -113,15 +131,19 @@ def show(  # noqa: PLR0913 - one for each option
                 fail_usage(f"{selection.execution.id} has no run of case {case_id!r}")
         if not keys:
             _print_note("show")
-            executions.show_execution(run_store, selection.execution, status, limit, as_json=as_json)
+            executions.show_execution(run_store, selection.execution, status, limit, personas, as_json=as_json)
             return
         runs = (run for key in keys for run in run_store.stored_runs(selection.execution.id, key))
+        runs = (run for run in runs if not personas or run.damage or has_persona(run.persona_id, personas))
         damaged: dict[str, str] = {}
+        number = -1
         for number, run in enumerate(runs):
             try:
                 _print_run(run, selection.execution.id, is_first=number == 0, as_json=as_json)
             except DamagedRunError as error:
                 damaged |= error.runs
+        if number < 0:
+            fail_usage(f"{selection.execution.id} has no run of case {case_id!r} with persona {', '.join(personas)}")
         if damaged:
             raise DamagedRunError(damaged)
 
@@ -143,10 +165,18 @@ def _print_run(run: StoredRun, execution_id: str, *, is_first: bool, as_json: bo
 @click.argument("names", nargs=-1, metavar="[ID]...")
 @click.option("--eval", "eval_id", metavar="NAME", help="The eval of the case, if several evals have one of this id.")
 @click.option("--target", metavar="NAME", help="Only runs of this target.")
+@PERSONAS
 @STORE
 @JSON
-def diff(  # noqa: PLR0913 - one for each option
-    case_id: str, names: tuple[str, ...], eval_id: str | None, target: str | None, store: str | None, *, as_json: bool
+def diff(  # noqa: PLR0913, PLR0917 - one for each option
+    case_id: str,
+    names: tuple[str, ...],
+    eval_id: str | None,
+    target: str | None,
+    personas: tuple[str, ...],
+    store: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Align all runs of CASE call by call, and name the first call at which passing and failing runs part.
 
@@ -155,7 +185,8 @@ def diff(  # noqa: PLR0913 - one for each option
     """
     with open_run_store(store) as run_store:
         rows = {row.id: row for row in (find(run_store, name) for name in names or ("last",))}
-        result = diff_runs(run_store, case_id, list(rows.values()), eval_id=eval_id, target=target)
+        executions_ = list(rows.values())
+        result = diff_runs(run_store, case_id, executions_, eval_id=eval_id, target=target, personas=personas)
     if as_json:
         print_json(result)
     else:
@@ -280,20 +311,25 @@ def _show_run(run: StoredRun, execution_id: str) -> None:
     style = Style.of(sys.stdout)
     click.echo(clean(run.own_id or f"{execution_id}-{run.key}"))
     repeat = f", repetition {run.repeat + 1}" if run.repeat else ""
-    what = f"case {clean(run.case_id)} of {clean(run.eval_id)}, target {clean(run.target)}{repeat}"
+    name = clean(case_name(run.case_id, run.persona_id))
+    what = f"case {name} of {clean(run.eval_id)}, target {clean(run.target)}{repeat}"
     click.echo(f"{what}  {clean(run.place)}".rstrip())
     for number, attempt in run.attempt_log:
         if attempt.error is not None:
             again = f" of round {number}" if run.rounds > 1 else ""
             error = attempt.error
-            click.echo(f"attempt {attempt.number}{again} failed ({clean(error.kind)}): {clean(error.message)}")
+            turn = f" at turn {attempt.turn}" if attempt.turn else ""
+            click.echo(f"attempt {attempt.number}{again}{turn} failed ({clean(error.kind)}): {clean(error.message)}")
     record = record_of(run)
     if record is not None:
         click.echo(_record_numbers(record))
+        if record.simulator:
+            click.echo(clean(simulator_text(record.simulator)))
     click.echo()
     if run.response is None and record is not None:
         click.echo("the conversation was not kept (persist: summary)")
-    for line in render_conversation(conversation_of(run), style):
+    turns = record.turns or () if record is not None and run.response is not None else ()
+    for line in render_conversation(conversation_of(run), style, turns, replies_of(run)):
         click.echo(line)
     unread = record.unread or () if record is not None else ()
     for line in render_unread(unread):
@@ -310,7 +346,7 @@ def _show_run(run: StoredRun, execution_id: str) -> None:
         warnings=other_warnings(record.warnings, unread),
         error=record.error,
     )
-    click.echo(render_run(result, sides, style))
+    click.echo(render_run(result, sides, style, turns=record.turns or ()))
 
 
 def _record_numbers(record: ResultRecord) -> str:
@@ -323,4 +359,5 @@ def _record_numbers(record: ResultRecord) -> str:
     tokens = "not reported" if usage is None else f"{usage.input_tokens} in, {usage.output_tokens} out"
     cost = "not reported" if record.cost_usd is None else f"${record.cost_usd:.6f}"
     thread = f" · thread {clean(record.thread_id)}" if record.thread_id else ""
-    return f"began {clean(record.started_at)} · {latency} · tokens {tokens} · cost {cost}{thread}"
+    turns = f" · {conversation_text(record)}" if record.turns else ""
+    return f"began {clean(record.started_at)} · {latency} · tokens {tokens} · cost {cost}{thread}{turns}"

@@ -15,6 +15,7 @@ from agentv.jsonio import dump_json
 from agentv.model.request import Scope
 from agentv.reports.terminal import Style, clean, pluralize, render_warnings
 from agentv.spec.loader import load_evals, load_projects
+from agentv.spec.personas import is_persona_file, load_persona_files
 from agentv.spec.project import PROJECT_FILE, evals_here
 from agentv.spec.targets import reply_warnings
 
@@ -47,9 +48,11 @@ def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
             fail_usage("no evals here: name an eval file or a folder of them")
         paths = (here,)
     projects = [path for path in paths if path.replace("\\", "/").rpartition("/")[2] == PROJECT_FILE]
+    personas = [path for path in paths if is_persona_file(Path(path))]
     try:
         load_projects(projects)
-        evals = load_evals([path for path in paths if path not in projects])
+        load_persona_files([(Path(path), path) for path in personas])
+        evals = load_evals([path for path in paths if path not in projects and path not in personas])
     except SpecError as error:
         exit_with_problems(error, as_json=as_json)
     except AgentVError as error:
@@ -76,8 +79,8 @@ def command(paths: tuple[str, ...], *, as_json: bool, quiet: bool) -> None:
         click.echo(render_warnings(warnings, Style.of(sys.stderr)), err=True)
     if quiet:
         return
-    for path in projects:
-        click.echo(f"{path}: ok")
+    for path in (*projects, *personas):
+        click.echo(f"{clean(path)}: ok")
     for eval_ in evals:
         names = clean(", ".join(target.name for target in eval_.targets))
         counts = f"{pluralize(eval_.count, 'case')}, {pluralize(len(eval_.targets), 'target')}"

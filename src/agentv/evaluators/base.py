@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, field
 
 from agentv.errors import Problem
 from agentv.matching.matchers import limit_searches
+from agentv.model.request import Over
 from agentv.model.results import EvaluatorResult, Kind, Verdict
 from agentv.protocols import Context
 from agentv.scoring.scorer import reaches
@@ -101,6 +102,9 @@ class EvaluatorBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Skip this evaluator: it is listed as skipped, and neither scores nor decides the case."""
     negate: bool = field(name="not", default=False)
     """Inverts the verdict: the score is 1 minus the original score."""
+    over: Over = "conversation"
+    """The part of a conversation that it looks at: all of it, `each_turn`, of which the worst decides, `last_turn`, or
+    one turn, as `{turn: 2}`."""
 
     @property
     def asks(self) -> tuple[str | None, ...] | None:

@@ -77,24 +77,15 @@ class CostBudget(EvaluatorBase, kw_only=True):
         return _decide_limit(self, ctx.response.cost_usd, self.max_usd, "cost_usd", NO_COST)
 
 
-class TurnBudget(EvaluatorBase, kw_only=True):
-    """The agent took no more turns than allowed; a turn is one assistant message."""
+class RangeBudget(EvaluatorBase, kw_only=True):
+    """Base class of evaluators that limit a number by `min` and `max`."""
 
-    type: Literal["turn_budget"] = "turn_budget"
     min: Count | UnsetType = UNSET
-    """The fewest turns."""
+    """The smallest number."""
     max: Count | UnsetType = UNSET
-    """The most turns."""
+    """The largest number."""
 
     handles_incomplete: ClassVar[bool] = True
-    examples: ClassVar[tuple[Example, ...]] = tuple(
-        Example(
-            config={"type": "turn_budget", "max": 2},
-            reply=[*[{"role": "assistant", "tool_calls": [{"tool": "search"}]}] * searches, {"role": "assistant"}],
-            passes=ok,
-        )
-        for searches, ok in ((1, True), (2, False))
-    )
 
     def check(self, path: str) -> list[Problem]:
         """Return the problems of the configuration as a whole."""
@@ -106,23 +97,76 @@ class TurnBudget(EvaluatorBase, kw_only=True):
         """Return warnings about constraints that can never fail."""
         return [f"{path}.min: a minimum of 0: this can never fail"] if self.min == 0 else []
 
+    @property
+    def limits(self) -> list[tuple[str, int]]:
+        """The limits that are given, each with its key."""
+        pairs = (("min", self.min), ("max", self.max))
+        return [(word, limit) for word, limit in pairs if not isinstance(limit, UnsetType)]
+
+
+class TurnBudget(RangeBudget, kw_only=True):
+    """The agent took no more turns than allowed; a turn is one assistant message."""
+
+    type: Literal["turn_budget"] = "turn_budget"
+
+    unit: ClassVar[str] = "turn"
+    examples: ClassVar[tuple[Example, ...]] = tuple(
+        Example(
+            config={"type": "turn_budget", "max": 2},
+            reply=[*[{"role": "assistant", "tool_calls": [{"tool": "search"}]}] * searches, {"role": "assistant"}],
+            passes=ok,
+        )
+        for searches, ok in ((1, True), (2, False))
+    )
+
     def evaluate(self, ctx: Context) -> EvaluatorResult:
         """Decide one constraint per limit."""
         tally = ConstraintTally()
-        turn_count, unread = len(assistant_turns(ctx)), unread_messages(ctx)
-        turns = f"the agent took {'at least ' if unread else ''}{turn_count} {'turn' if turn_count == 1 else 'turns'}"
-        for word, limit in (("min", self.min), ("max", self.max)):
-            if isinstance(limit, UnsetType):
-                continue
-            good = turn_count >= limit if word == "min" else turn_count <= limit
-            # Further turns cannot undo a minimum that is reached, nor a maximum that is exceeded.
-            if good == (word == "min") if unread else turn_count:
-                tally.add(good=good, sentence=f"{turns} ({word}: {limit})")
+        count, unread = len(assistant_turns(ctx)), unread_messages(ctx)
+        steps = f"the agent took {'at least ' if unread else ''}{count} {self.unit if count == 1 else f'{self.unit}s'}"
+        for word, limit in self.limits:
+            good = count >= limit if word == "min" else count <= limit
+            # Further messages cannot undo a minimum that is reached, nor a maximum that is exceeded.
+            if good == (word == "min") if unread else count:
+                tally.add(good=good, sentence=f"{steps} ({word}: {limit})")
             else:
-                tally.undecided.append(f"turns ({word}: {limit}): {unread or NO_TURNS}")
+                tally.undecided.append(f"{self.unit}s ({word}: {limit}): {unread or NO_TURNS}")
         if unread:
-            return result_from(self, tally, value=None, at_least=turn_count)
-        return result_from(self, tally, value=turn_count or None)
+            return result_from(self, tally, value=None, at_least=count)
+        return result_from(self, tally, value=count or None)
+
+
+class StepBudget(TurnBudget, kw_only=True):
+    """The agent took no more steps than allowed; a step is one assistant message."""
+
+    type: Literal["step_budget"] = "step_budget"  # type: ignore[assignment]  # another name of the same evaluator
+
+    unit: ClassVar[str] = "step"
+    examples: ClassVar[tuple[Example, ...]] = tuple(
+        Example({**example.config, "type": "step_budget"}, example.reply, example.passes)
+        for example in TurnBudget.examples
+    )
+
+
+class ConversationTurns(RangeBudget, kw_only=True):
+    """The number of turns of a conversation; a turn is a message of the user with all that the agent does after it."""
+
+    type: Literal["conversation_turns"] = "conversation_turns"
+
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example({"type": "conversation_turns", "max": 1}, [{"role": "assistant", "content": "Done."}], passes=True),
+        Example({"type": "conversation_turns", "min": 2}, [{"role": "assistant", "content": "Done."}], passes=False),
+    )
+
+    def evaluate(self, ctx: Context) -> EvaluatorResult:
+        """Decide one constraint per limit."""
+        tally = ConstraintTally()
+        count = len(ctx.turns) or 1
+        turns = f"the conversation has {count} {'turn' if count == 1 else 'turns'}"
+        for word, limit in self.limits:
+            good = count >= limit if word == "min" else count <= limit
+            tally.add(good=good, sentence=f"{turns} ({word}: {limit})")
+        return result_from(self, tally, value=count)
 
 
 def _decide_limit(

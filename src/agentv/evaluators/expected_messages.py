@@ -17,7 +17,8 @@ from agentv.matching.matchers import has_search
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
-from agentv.scoring.scorer import name_incomplete
+from agentv.scoring.scorer import TURN, name_incomplete
+from agentv.scoring.turns import golden_segments, is_golden_path
 
 NO_TRACE = "No trace available to validate tool_calls"
 
@@ -44,7 +45,9 @@ class ExpectedMessages(EvaluatorBase, kw_only=True):
     )
 
     def evaluate(self, ctx: Context) -> Finding:
-        """Decide one constraint per expected call."""
+        """Decide one constraint per expected call; a golden path of several turns is compared turn by turn."""
+        if ctx.turns and is_golden_path(ctx.expected_messages or ()):
+            return run_searches(lambda: self._evaluate_turns(ctx))
         wanted = expected_calls(ctx.expected_messages or ())
         if ctx.calls_source is None:
             return no_calls_result(self, NO_TRACE)
@@ -52,8 +55,36 @@ class ExpectedMessages(EvaluatorBase, kw_only=True):
             return run_searches(lambda: self._evaluate_now(ctx, wanted))
         return self._evaluate_now(ctx, wanted)
 
+    def _evaluate_turns(self, ctx: Context) -> EvaluatorResult:
+        """Compare each turn with its part of the golden path; turns that did not take place made no calls."""
+        tally = ConstraintTally()
+        turns: list[dict[str, Any]] = []
+        for index, segment in enumerate(golden_segments(ctx.expected_messages or ())):
+            part = ConstraintTally()
+            wanted = expected_calls(segment)
+            if index >= len(ctx.turns):
+                part.add_miss(*[f"{call.tool} was expected, and the turn did not take place" for call in wanted])
+            elif wanted and ctx.turns[index].calls_source is None:
+                _leave_undecided(wanted, NO_TRACE, part)
+            elif wanted:
+                turns.append({TURN: index + 1, **self._compare(ctx.turns[index], wanted, part)})
+            tally.hits += [f"turn {index + 1}: {sentence}" for sentence in part.hits]
+            tally.misses += [f"turn {index + 1}: {sentence}" for sentence in part.misses]
+            tally.undecided += [f"turn {index + 1}: {sentence}" for sentence in part.undecided]
+            tally.values += part.values
+        status, score = tally.verdict(self.threshold, negate=self.negate)
+        details = {"turns": turns, "undecided": tally.undecided}
+        return self.result(status, score, tally.hits, tally.misses, details)
+
     def _evaluate_now(self, ctx: Context, wanted: Sequence[ToolCall]) -> EvaluatorResult:
         tally = ConstraintTally()
+        details = self._compare(ctx, wanted, tally)
+        details["undecided"] = tally.undecided
+        status, score = tally.verdict(self.threshold, negate=self.negate)
+        return self.result(status, score, tally.hits, tally.misses, details)
+
+    def _compare(self, ctx: Context, wanted: Sequence[ToolCall], tally: ConstraintTally) -> dict[str, Any]:
+        """Decide the expected calls of a reply, and return the details of the comparison."""
         if ctx.calls is None:
             details = empty_details()
             _leave_undecided(wanted, ONLY_COUNTS, tally)
@@ -70,13 +101,11 @@ class ExpectedMessages(EvaluatorBase, kw_only=True):
                 details = _decide_lower_bound(matcher, counted, unread_calls(ctx), tally)
             details["repeated"] = repeated_calls(counted)
             details["unnamed"] = sum(not call.tool for call in ctx.calls)
-        details["undecided"] = tally.undecided
-        status, score = tally.verdict(self.threshold, negate=self.negate)
-        return self.result(status, score, tally.hits, tally.misses, details)
+        return details
 
     def sides(self, ctx: Context) -> tuple[str, list[str], dict[int, str]] | None:
         """Return the unit and the labels of both sides of `details.alignment`."""
-        if ctx.calls is None:
+        if ctx.calls is None or (ctx.turns and is_golden_path(ctx.expected_messages or ())):
             return None
         wanted = [wording.call_label(call) for call in expected_calls(ctx.expected_messages or ())]
         return "call", wanted, dict(enumerate(map(wording.call_label, ctx.calls)))

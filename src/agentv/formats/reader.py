@@ -16,7 +16,7 @@ from agentv.formats.canonical import read_calls, read_plain
 from agentv.formats.conversation import last_assistant_text
 from agentv.formats.detect import TEXT_KEYS, are_messages, describe_shape, read_agentv_reply, text_key
 from agentv.formats.echo import ALL_NEW, NewPart, find_new, find_new_quickly, speaker_of
-from agentv.formats.fields import OBJECT, describe_value, is_list
+from agentv.formats.fields import MISSING_CALLS, OBJECT, describe_value, is_list
 from agentv.formats.lines import find_data, server_events
 from agentv.formats.normalize import describe_exception, failed_response, normalize_user_reply
 from agentv.formats.objects import is_object, plain, plain_data
@@ -27,7 +27,7 @@ from agentv.formats.unread import with_unread, with_unread_fields
 from agentv.formats.usage import lift_usage
 from agentv.jsonio import dump_json, parse_json, parse_with_hooks, scrub, scrub_text
 from agentv.model.conversation import Message, ToolCall
-from agentv.model.response import ProviderResponse
+from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat
 from agentv.registry import reply_formats
 
@@ -37,6 +37,7 @@ UNKNOWN = "a JSON document of no known shape is taken as the answer, and tells n
 _EMPTY_REPLY = "the reply has neither `text` nor `output_messages`"
 _USAGE_UNKNOWN = "tokens_usage: which of the messages are new is not known, so neither is what they cost"
 _NO_REPLY = "there is no reply: the agent gave back nothing; send a text, messages, or a reply"
+_TURNS = Unread(path="turns", reason=f"the turns of a whole conversation are no reply, {MISSING_CALLS}")
 _ROLES = ("assistant", "user", "system", "tool", "developer", "function", "model", "ai", "human")
 _REPLY_ONLY = [name for name in REPLY_KEYS if name not in ("metadata", "warnings", "incomplete")]
 _REPLY = re.compile(rf'\{{\s*"(?:[^{{]*?")?(?:{"|".join(_REPLY_ONLY)})"\s*:')
@@ -70,6 +71,9 @@ def detect_reply(content: Any, prompt: Sequence[Message] | None = None) -> Detec
     is_reply = detected.shape not in (TEXT_SHAPE, UNKNOWN_SHAPE) and not isinstance(content, ProviderResponse)
     if is_reply and response.success and not response.text and _is_empty(response):
         response = replace(response, warnings=(*response.warnings, _EMPTY_REPLY))
+    if response.turns and not isinstance(content, ProviderResponse):
+        # Only a stored conversation has turns; an agent answers in one of them.
+        response = replace(response, turns=(), unread=(*response.unread, _TURNS))
     return DetectedReply(detected.shape, response)
 
 
@@ -86,6 +90,15 @@ def _is_empty(response: ProviderResponse) -> bool:
         response.raw_response,
     )
     return not any(values)
+
+
+def cut_echo(response: ProviderResponse, prompt: Sequence[Message]) -> ProviderResponse:
+    """Return a reply that was read without its request, without an exact echo of it."""
+    messages = response.output_messages or ()
+    if not any(message.role == "user" for message in messages):
+        return response
+    new = find_new([speaker_of(message) for message in messages], prompt, declared=True)
+    return replace(response, output_messages=messages[new.start :]) if new.start else response
 
 
 def read_events(

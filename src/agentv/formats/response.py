@@ -14,7 +14,7 @@ from agentv.formats.trace import MAX_EVENTS, decode_events, decode_summary, even
 from agentv.formats.usage import add_usage, read_usage
 from agentv.jsonio import CONVERT_ERRORS, dump_json
 from agentv.model.conversation import TraceSummary
-from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, TokensUsage, Unread
+from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, TokensUsage, TurnReply, Unread
 
 _NAMES = {
     **{name: name for name in ProviderResponse.__struct_fields__},
@@ -89,7 +89,7 @@ def decode_fields(reply: Mapping[Any, Any]) -> ProviderResponse:
     text, error = fields.text("text"), _error(fields)
     success = _success(fields, error)
     earlier, unread, echo_end = _earlier_warnings(fields), _earlier_places(fields, "unread"), _earlier_echo_end(fields)
-    incomplete = _earlier_places(fields, "incomplete")
+    incomplete, turns = _earlier_places(fields, "incomplete"), _earlier_turns(fields)
     return ProviderResponse(
         success=success,
         text=last_assistant_text(messages) if text is None else text,
@@ -111,6 +111,7 @@ def decode_fields(reply: Mapping[Any, Any]) -> ProviderResponse:
         unread=(*unread, *report.unread(any(message.tool_calls for message in messages or ()))),
         incomplete=incomplete,
         echo_end=echo_end,
+        turns=turns,
     )
 
 
@@ -144,6 +145,18 @@ def _earlier_echo_end(fields: Fields) -> int | None:
     if value is not None:
         fields.keep_as_metadata("echo_end")
     return None
+
+
+def _earlier_turns(fields: Fields) -> tuple[TurnReply, ...]:
+    """Return the turns of a stored conversation; an agent's own field of that name is metadata."""
+    value = fields.get("turns")
+    if value is None:
+        return ()
+    try:
+        return convert(value, tuple[TurnReply, ...])
+    except CONVERT_ERRORS:
+        fields.keep_as_metadata("turns")
+        return ()
 
 
 def _join_metadata(first: dict[str, Any] | None, second: dict[str, Any] | None) -> dict[str, Any] | None:

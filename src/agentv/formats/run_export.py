@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, json
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from agentv.errors import FormatError
+from agentv.formats.imported_turns import as_response, read_turns, restore_turns
 from agentv.formats.messages import as_messages
 from agentv.formats.reader import decode_response
 from agentv.jsonio import dump_json
@@ -16,7 +17,7 @@ from agentv.model.conversation import Message
 from agentv.model.events import Attempt
 from agentv.model.request import Case
 from agentv.model.response import ProviderResponse, ResponseError
-from agentv.model.results import EvaluatorResult, ResultRecord
+from agentv.model.results import EvaluatorResult, RecordedTurn, ResultRecord
 from agentv.model.stored import ExecutionRow, RunStatus, StoredRun
 from agentv.redaction import shorten
 
@@ -27,6 +28,8 @@ RUN_SCHEMAS = (RUN_SCHEMA, "agentv.run/1")
 EXECUTION_SCHEMAS = (EXECUTION_SCHEMA, "agentv.execution/1")
 RECORD_FIELDS = ("attempts", "latency_ms", "tokens_usage", "cost_usd", "thread_id", "error", "completed_at")
 """The fields that a run copies from its result record."""
+CONVERSATION_FIELDS = ("turns", "ended_by", "fault", "simulator")
+"""The same of a conversation; other runs do not have them."""
 SHARED_FIELDS = ("execution_id", "run_id", "eval_id", "case_id", "target", "repeat", "started_at", *RECORD_FIELDS)
 """Fields shared by a record and its run; the record omits them if they are equal. They differ after a rerun."""
 NULL = Raw(b"null")
@@ -101,6 +104,7 @@ def write_run(run: StoredRun, execution_id: str) -> bytes:
         "status": run.status,
         "started_at": run.started_at,
         **{name: record.get(name, NULL) for name in RECORD_FIELDS},
+        **{name: record[name] for name in CONVERSATION_FIELDS if name in record},
         "messages": None if response is None else [*prompt, *sent, *_answer(response, output)],
         "output": NULL if response is None else _output(response),
         "result": None,
@@ -127,7 +131,9 @@ def write_run(run: StoredRun, execution_id: str) -> bytes:
 
 def _is_in_run(name: str, value: Raw, fields: Mapping[str, Any]) -> bool:
     """Return whether the run holds a field of the record with exactly the same value."""
-    return name in RECORD_FIELDS or (name in SHARED_FIELDS and json.encode(fields[_name_in_run(name)]) == bytes(value))
+    if name in RECORD_FIELDS or name in CONVERSATION_FIELDS:
+        return True
+    return name in SHARED_FIELDS and json.encode(fields[_name_in_run(name)]) == bytes(value)
 
 
 def _name_in_run(name: str) -> str:
@@ -142,7 +148,9 @@ def _output(response: Mapping[str, Raw]) -> Raw:
 
 
 def _answer(response: Mapping[str, Raw], output: Raw | None) -> list[Message]:
-    """Return the answer as a message, if none of the agent's messages holds it."""
+    """Return the answer as a message, if none of the agent's messages holds it; those of turns always do."""
+    if "turns" in response:
+        return []
     text = json.decode(response.get("text", b'""'), type=str)
     messages = None if output is None else json.decode(output, type=tuple[Message, ...])
     answer = ProviderResponse(text=text, output_messages=messages).answer_message()
@@ -165,7 +173,7 @@ def read_run(line: bytes) -> tuple[str, StoredRun]:
             {
                 name: (exported.result[name] if name in exported.result else top[_name_in_run(name)])
                 for name in ResultRecord.__struct_fields__
-                if name in SHARED_FIELDS or name in exported.result
+                if name in SHARED_FIELDS or name in exported.result or (name in CONVERSATION_FIELDS and name in top)
             }
         )
     run = StoredRun(
@@ -239,8 +247,20 @@ def read_openai_run(line: bytes, position: int) -> tuple[str, StoredRun]:
         answer = result.get("candidate", "") if isinstance(result, dict) else ""
         metadata = None if fields.get("output") is None else {"output": fields["output"]}
         response = ProviderResponse(success=fields.get("error") is None, text=answer, metadata=metadata)
+        turns = msgspec.convert(fields.get("turns") or (), tuple[RecordedTurn, ...])
+        found = restore_turns(messages, turns) if turns else None
+        if found is not None:
+            response = _restored(as_response(found, response), fields)
+            messages, prompt = (*found.history, *found.output), len(found.history)
         restored |= {"messages": messages, "output_from": prompt, "response": response}
     return read_run(dump_json(restored))
+
+
+def _restored(response: ProviderResponse, fields: Mapping[str, Any]) -> ProviderResponse:
+    """Return the reply of a conversation without its messages, with the numbers and the end of the run."""
+    names = ("tokens_usage", "cost_usd", "latency_ms", "thread_id", "error", "ended_by", "simulator")
+    known = msgspec.convert({name: fields[name] for name in names if fields.get(name) is not None}, ProviderResponse)
+    return replace(response, output_messages=None, **{name: getattr(known, name) for name in names})
 
 
 def schema_of(line: bytes) -> str | None:
@@ -305,7 +325,12 @@ def read_legacy_run(data: Any, position: int, default_execution: str) -> tuple[s
         (at for at, message in enumerate(messages) if message.role not in ("system", "user")), len(messages)
     )
     case = Case(id=str(fields["case_id"]), input_messages=messages[:prompt_length])
-    response = _response(fields, messages[prompt_length:])
+    conversation = read_turns(messages)
+    if conversation is None:
+        response = _response(fields, messages[prompt_length:])
+    else:
+        case = replace(case, input_messages=conversation.history, turns=conversation.script())
+        response = as_response(conversation, _response(fields, ()))
     execution_id = _execution_id(fields.get("execution_id"), default_execution)
     content = dump_json([case, []])
     key = blake2b(content + repr((fields.get("id"), position)).encode("utf-8", "replace"), digest_size=8).hexdigest()

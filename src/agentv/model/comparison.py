@@ -6,7 +6,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from agentv.model.divergence import Divergence
 from agentv.model.judging import JudgeSums
-from agentv.model.results import DiffLabels, EvaluatorResult, Verdict
+from agentv.model.results import DiffLabels, EvaluatorResult, RecordedTurn, Verdict
 
 COMPARISON_SCHEMA = "agentv.comparison/2"
 ComparisonVerdict = Literal["better", "worse", "no difference seen", "nothing measured"]
@@ -78,6 +78,8 @@ class CaseReference(Struct, frozen=True, kw_only=True):
     """Eval of the case."""
     case_id: str
     """Id of the case."""
+    persona_id: str | UnsetType = UNSET
+    """Id of the persona; only if there is one."""
     target: str | None = None
     """Target, if it is the same on both sides."""
 
@@ -122,6 +124,8 @@ class CaseChange(Struct, frozen=True, kw_only=True):
     """Eval of the case."""
     case_id: str
     """Id of the case."""
+    persona_id: str | UnsetType = UNSET
+    """Id of the persona; only if there is one."""
     target: str | None
     """Target, if it is the same on both sides."""
     a: CaseSide
@@ -136,6 +140,8 @@ class CaseChange(Struct, frozen=True, kw_only=True):
     """Status of the shown run of B: its first that failed."""
     evaluators: tuple[EvaluatorResult, ...] | UnsetType = UNSET
     """Evaluator results of that run that did not pass."""
+    turns: tuple[RecordedTurn, ...] | UnsetType = UNSET
+    """Turns of that run; only if it is a conversation."""
     sides: tuple[DiffLabels | None, ...] | UnsetType = UNSET
     """For the diff of each of these results, the meaning of the indices in its alignment, where known."""
     calls_by_name: dict[str, tuple[int, int]] | UnsetType = UNSET
@@ -179,6 +185,8 @@ class CasePreference(Struct, frozen=True, kw_only=True):
     """Eval of the case."""
     case_id: str
     """Id of the case."""
+    persona_id: str | UnsetType = UNSET
+    """Id of the persona; only if there is one."""
     target: str | None
     """Target, if it is the same on both sides."""
     result: Literal["win", "loss", "tie", "error"]

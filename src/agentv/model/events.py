@@ -1,6 +1,6 @@
 """Events of an execution, and attempts of a run."""
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import DiffLabels, ResultRecord, Summary
@@ -19,6 +19,8 @@ class Attempt(Struct, frozen=True, kw_only=True, gc=False):
     """Conversation of the attempt; a retry starts a new one."""
     waited_ms: float = 0.0
     """Time before the request was sent: for the rate limiter, or backoff after earlier failures."""
+    turn: int | UnsetType = UNSET
+    """Turn of the request; only if it failed in a conversation."""
 
 
 class ExecutionStarted(Struct, frozen=True, kw_only=True):
@@ -49,10 +51,16 @@ class AttemptFinished(Struct, frozen=True, kw_only=True, gc=False):
     """Id of the case."""
     target: str
     """Name of the target."""
+    persona_id: str | None = None
+    """Id of the persona; `None` if there is none."""
     repeat: int
     """Number of the repetition, from 0."""
     attempt: int
     """Number of the attempt, from 1."""
+    turn: int = 0
+    """Number of the turn of a conversation, from 1; 0 if the case is one question."""
+    conversation_id: str = ""
+    """Id of the conversation; another one if it is held again."""
     response: ProviderResponse
     """The reply."""
 

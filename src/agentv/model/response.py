@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from agentv.model.conversation import Message, TokensUsage, TraceEvent, TraceSummary
+from agentv.model.simulation import SimulatorUse
 
 __all__ = [
     "DEPRECATED",
@@ -15,6 +16,7 @@ __all__ = [
     "ProviderResponse",
     "ResponseError",
     "TokensUsage",
+    "TurnReply",
     "Unread",
 ]
 
@@ -37,9 +39,13 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
 TRACE_REF = "trace_ref"
 """The path of a trace file that was not read, in `unread`."""
 DEPRECATED = Meta(extra_json_schema={"deprecated": True})
-ErrorKind = Literal["agent", "transport", "timeout", "interrupted", "protocol"]
+ErrorKind = Literal["agent", "transport", "timeout", "interrupted", "protocol", "simulator"]
 
 
+EndedBy = Literal["goal", "agent", "user", "limit", "error"]
+"""End of a conversation: the goal was reached, the agent or the user ended it, a limit was reached, or it failed."""
+Fault = Literal["agent", "simulator", "environment", "none"]
+"""Side that is to blame for a conversation that could not be measured."""
 UNREACHABLE, NOT_STARTED = "unreachable", "not_started"
 """Error codes of a target that could not be reached, or not be started, for no reason that lies in the case."""
 
@@ -119,9 +125,17 @@ class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     echo_end: int | None = None
     """Set when the messages may begin with an echo of the request that could not be aligned with it: the index in
     `output_messages` after the last user message. `None` when there is no doubt."""
+    turns: "tuple[TurnReply, ...]" = ()
+    """Turns of a conversation, whose messages are all in `output_messages`; empty if it is one reply."""
+    ended_by: EndedBy | None = None
+    """The side that ended a conversation; `None` if it is one reply."""
+    simulator: SimulatorUse | None = None
+    """Use of the simulated user in a conversation; `None` if there is none."""
 
     def answer_message(self) -> Message | None:
         """Return the answer as a message if none of `output_messages` holds it, as of an agent that sent a text."""
+        if self.turns:  # their messages include the answers
+            return None
         messages = self.output_messages or ()
         if not self.text.strip() or any(each.role == "assistant" and each.text == self.text for each in messages):
             return None
@@ -131,3 +145,24 @@ class ProviderResponse(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Return the whole conversation, which ends with the answer."""
         answer = self.answer_message()
         return (*input_messages, *(self.output_messages or ()), *(() if answer is None else (answer,)))
+
+
+class TurnReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One turn of a conversation as it took place."""
+
+    index: int
+    """Number of the turn, from 1."""
+    first_message: int
+    """Index of its first message in the whole conversation: that of the user."""
+    last_message: int
+    """Index of its last message; one less than `first_message` if the turn has none."""
+    user_messages: int = 1
+    """Number of messages of the user side at its beginning."""
+    agent_messages: int | None = None
+    """Number of messages that the agent sent after them; `None` if it sent a text only."""
+    resume: Any = UNSET
+    """Value that the agent was resumed with; only in such a turn."""
+    attempts: int = 1
+    """Number of requests that were made for this turn."""
+    response: ProviderResponse
+    """The reply, without `output_messages`: the conversation has them."""

@@ -7,7 +7,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from agentv.model.conversation import Message, TraceEvent, TraceSummary
 from agentv.model.judging import JudgeSums
-from agentv.model.response import ResponseError, TokensUsage, Unread
+from agentv.model.response import EndedBy, Fault, ResponseError, TokensUsage, Unread
+from agentv.model.simulation import SimulatorUse
 
 Verdict = Literal["pass", "fail", "error", "skipped"]
 Kind = Literal["assertion", "metric"]
@@ -94,6 +95,29 @@ class RecordedCall(Struct, frozen=True, kw_only=True, gc=False):
     """Arguments; a text, cut and redacted, if they are long; absent if the agent sent none."""
 
 
+class RecordedTurn(Struct, frozen=True, kw_only=True, gc=False):
+    """Turn of a conversation in a result record."""
+
+    index: int
+    """Number of the turn, from 1."""
+    first_message: int
+    """Index of its first message in the whole conversation: that of the user."""
+    last_message: int
+    """Index of its last message."""
+    latency_ms: float | None
+    """Time of the reply in the provider."""
+    tokens_usage: TokensUsage | None
+    """Token counts of the reply."""
+    cost_usd: float | None
+    """Cost of the reply in US dollars."""
+    calls: int | None
+    """Number of tool calls; `None` if it is not known."""
+    attempts: int
+    """Number of requests that were made for this turn."""
+    user: str | UnsetType = UNSET
+    """Text of the user, cut and redacted if it is long; only if there is one."""
+
+
 class ResultRecord(Struct, frozen=True, kw_only=True, gc=False):
     """Result of one run, as a line of a result file."""
 
@@ -157,6 +181,14 @@ class ResultRecord(Struct, frozen=True, kw_only=True, gc=False):
     """Place of the case, as `file:line:column`; only if it was read from a file."""
     persona_id: str | UnsetType = UNSET
     """Id of the persona; only if there is one."""
+    turns: tuple[RecordedTurn, ...] | UnsetType = UNSET
+    """Turns of the conversation; only if the case is one."""
+    ended_by: EndedBy | UnsetType = UNSET
+    """The side that ended the conversation: `goal`, `agent`, `user`, `limit` or `error`; only if the case is one."""
+    fault: Fault | UnsetType = UNSET
+    """The side to blame if the conversation could not be measured, else `none`; only if the case is one."""
+    simulator: SimulatorUse | UnsetType = UNSET
+    """Use of the simulated user, apart from that of the agent; only if there is one."""
     input: str | UnsetType = UNSET
     """Text of the last message to the agent, cut and redacted if it is long; only if there is one."""
     calls: tuple[RecordedCall, ...] | UnsetType = UNSET
@@ -187,12 +219,14 @@ class OutcomeCounts(Struct, frozen=True, kw_only=True):
 
 
 class RepeatedCase(Struct, frozen=True, kw_only=True):
-    """Outcomes of the repetitions of one case with one target."""
+    """Outcomes of the repetitions of one case with one target and one persona."""
 
     eval_id: str
     """Id of the eval."""
     case_id: str
     """Id of the case."""
+    persona_id: str | UnsetType = UNSET
+    """Id of the persona; only if there is one."""
     target: str
     """Name of the target."""
     passed: int
@@ -229,7 +263,7 @@ class RepeatedTarget(Struct, frozen=True, kw_only=True):
 
 
 class Repeats(Struct, frozen=True, kw_only=True):
-    """Statistics of repeated cases; a case with two targets counts as two."""
+    """Statistics of repeated cases; a case with two targets or two personas counts as two."""
 
     k: int
     """Smallest number of runs of a case that was run more than once."""
@@ -340,6 +374,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Outcomes by target."""
     tags: dict[str, OutcomeCounts] | UnsetType = UNSET
     """Outcomes by tag, ordered by name; only if cases have tags, and of very many tags the first."""
+    personas: dict[str, OutcomeCounts] | UnsetType = UNSET
+    """Outcomes by persona, ordered by name, then `default` for runs without one; only if there are personas."""
     repeats: Repeats | None = None
     """Statistics of repeated cases; only if a case was run more than once."""
     out: tuple[str, ...] = ()

@@ -7,8 +7,9 @@ from msgspec import Struct
 from agentv.model.conversation import Message
 from agentv.model.events import Attempt
 from agentv.model.request import Case
-from agentv.model.response import ResponseError, TokensUsage, Unread
-from agentv.model.results import RunResult
+from agentv.model.response import EndedBy, Fault, ResponseError, TokensUsage, Unread
+from agentv.model.results import RecordedTurn, RunResult
+from agentv.model.simulation import SimulatorUse
 from agentv.model.stored import RunStatus
 
 
@@ -53,6 +54,14 @@ class Run(Struct, frozen=True, kw_only=True):
     """Verdict, score and evaluator results; `None` while the run has no result."""
     error: ResponseError | None = None
     """The reason why the run has no usable reply."""
+    turns: tuple[RecordedTurn, ...] = ()
+    """The turns of a conversation, with their messages as indices in `messages`; none if the case is one question."""
+    ended_by: EndedBy | None = None
+    """The side that ended the conversation; `None` if the case is one question."""
+    fault: Fault | None = None
+    """The side to blame if the conversation could not be measured, else `none`; `None` if the case is one question."""
+    simulator: SimulatorUse | None = None
+    """Tokens, cost and messages of a simulated user, apart from the agent's; `None` if there is none."""
     unread: tuple[Unread, ...] = ()
     """Places of the reply that were not understood, so that calls may be missing."""
     created_at: str = ""

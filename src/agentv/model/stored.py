@@ -92,6 +92,8 @@ class Claim(NamedTuple):
     """Target as written, as JSON: secrets are names of variables there."""
     rounds: int
     """Number of earlier claims as far as known: if the store has another, another process was faster."""
+    persona_id: str | None = None
+    """Id of the persona; `None` if there is none."""
 
 
 class ResultRow(NamedTuple):
@@ -194,6 +196,8 @@ class RunRow(NamedTuple):
     """Places of the reply that were not understood; `None` if there are none."""
     own_id: str | None = None
     """Id that an imported run had before; `None` if it is made of the execution and the key."""
+    turns: int | None = None
+    """Number of turns of a conversation; `None` if the case is one question."""
     damage: str | None = None
     """Reason why the other fields cannot be trusted; `None` if no damage was found."""
 

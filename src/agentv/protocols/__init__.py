@@ -12,7 +12,7 @@ from agentv.errors import Problem
 from agentv.model.conversation import Message, ToolCall, TraceEvent, TraceSummary
 from agentv.model.events import AttemptFinished, Event, RunFinished
 from agentv.model.judging import Calibration, JudgeReply
-from agentv.model.request import Case, Request, Scope
+from agentv.model.request import Case, ConversationMode, Request, Scope
 from agentv.model.response import Price, ProviderResponse, Unread
 from agentv.model.results import EvaluatorResult, Kind, Summary, Verdict
 from agentv.model.stored import (
@@ -25,6 +25,7 @@ from agentv.model.stored import (
     StoredResult,
     StoredRun,
 )
+from agentv.model.users import Say, Stop, UserView
 from agentv.protocols.listing import ListingStore
 
 
@@ -94,6 +95,8 @@ class Context(Struct, frozen=True, kw_only=True):
     """Folders of the eval, for an evaluator that reads a file; `None` without an eval."""
     ask: JudgeClient | None = None
     """Judge client, called as `await ask(target, messages)`; `None` where no judge is configured."""
+    turns: "tuple[Context, ...]" = ()
+    """Turns of a conversation, each with a context of its own; empty if the case is one question."""
 
 
 def _show_field_docs(cls: type) -> None:
@@ -233,11 +236,33 @@ class BatchSession(ProviderSession, Protocol):
 
 
 @runtime_checkable
+class ConversationSession(ProviderSession, Protocol):
+    """Session that keeps state for each conversation, such as an object of the user or a process."""
+
+    async def end_conversation(self, conversation_id: str) -> None:
+        """Release the state of a conversation; called after its last turn, and harmless if there is none."""
+        ...
+
+
+@runtime_checkable
 class LoadingSession(ProviderSession, Protocol):
     """Session that loads code; this happens before the first request and counts as time of no run."""
 
     async def load_code(self) -> None:
         """Load the code; an error is the reply to every request."""
+        ...
+
+
+class UserDriver(Protocol):
+    """User side of one conversation: a script, or a simulated user."""
+
+    @property
+    def is_scripted(self) -> bool:
+        """True while a script goes on after the last message: stop rules do not end it."""
+        ...
+
+    async def next(self, view: UserView) -> Say | Stop:
+        """Return the next message of the user, or the end of the conversation."""
         ...
 
 
@@ -308,6 +333,14 @@ class ProviderSettings(Struct, frozen=True, kw_only=True):
     """Addresses that it sends to, for `--no-exec`."""
     variable_names: Sequence[str] = ()
     """Environment variables that it uses beside those written as `${NAME}`: those that look like secrets are some."""
+    conversation_mode: ConversationMode = "full"
+    """`full` if each turn sends the whole conversation, `thread` if it sends what is new with the thread's id."""
+    conversation_problem: str | None = None
+    """Reason why its targets cannot hold conversations; `None` if they can."""
+    replies_with_runs: bool = False
+    """`True` if a reply is that of a whole run, with all turns of its conversation."""
+    persona_env_problem: str | None = None
+    """Reason why its programs cannot have the environment variables of a persona; `None` if they can, or have none."""
 
     @classmethod
     def of(cls, provider: object) -> "ProviderSettings":

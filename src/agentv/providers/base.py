@@ -1,12 +1,12 @@
 """Base class of providers, with the settings that all targets have."""
 
-from typing import Annotated, ClassVar, dataclass_transform
+from typing import Annotated, Any, ClassVar, dataclass_transform
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from agentv.errors import Problem
 from agentv.formats.plain_blocks import PLAIN_BLOCK_SCHEMA
-from agentv.model.request import Request, Scope
+from agentv.model.request import ConversationMode, Request, Scope
 from agentv.model.response import ErrorKind, Price, ProviderResponse, ResponseError
 from agentv.protocols import PARTIAL_REPLY, ProviderSession
 
@@ -48,6 +48,9 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     trace_store: Annotated[str, Meta(min_length=1)] | None = None
     """Folder of the trace files that its replies name by an identifier (`trace_ref`), or a pattern such as
     `traces/{id}.jsonl`."""
+    conversation: ConversationMode | None = None
+    """Messages that each turn of a conversation sends: `full` for the whole conversation, `thread` for those that are
+    new, with the id of the thread that the target reported; the default depends on the provider."""
 
     is_live: ClassVar[bool] = True
     """False if replies are recorded, so that the duration of `invoke` is not the agent's latency."""
@@ -70,6 +73,21 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def variable_names(self) -> tuple[str, ...]:
         """Environment variables that it uses beside those written as `${NAME}`."""
         return ()
+
+    @property
+    def conversation_mode(self) -> ConversationMode:
+        """Messages that each turn of a conversation sends: all, or those that are new."""
+        return self.conversation or "full"
+
+    @property
+    def conversation_problem(self) -> str | None:
+        """Reason why this target cannot hold conversations; `None` if it can."""
+        return None
+
+    @property
+    def persona_env_problem(self) -> str | None:
+        """Reason why the environment variables of a persona cannot be set for this target; `None` if they can."""
+        return None
 
     def check(self, path: str) -> list[Problem]:
         """Return the problems with the settings as a whole."""
@@ -105,3 +123,21 @@ def failure(
 def attach_partial_reply(cancelled: BaseException, response: ProviderResponse) -> None:
     """Attach the part of a reply that had arrived to the `CancelledError` that ends `invoke`."""
     setattr(cancelled, PARTIAL_REPLY, response)
+
+
+def request_fields(request: Request) -> dict[str, Any]:
+    """Return the fields of a request, as programs and endpoints receive them, beside its `id`."""
+    fields: dict[str, Any] = {
+        "case_id": request.id,
+        "input_messages": request.input_messages,
+        "new_messages": request.messages_to_send("thread"),
+        "turn": request.turn,
+        "conversation_id": request.conversation_id,
+        "vars": request.vars,
+        "attempt": request.attempt,
+    }
+    if request.thread_id is not None:
+        fields["thread_id"] = request.thread_id
+    if request.resume is not UNSET:
+        fields["resume"] = request.resume
+    return fields

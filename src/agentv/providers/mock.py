@@ -15,17 +15,21 @@ from agentv.scoring.calls import trace_warnings
 from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from agentv.model.request import Request, Scope
+
+
+_Reply = str | dict[str, Any]
 
 
 class Mock(ProviderBase, kw_only=True):
     """Target with fixed replies; without a `reply` it repeats the prompt."""
 
     provider: Literal["mock"] = "mock"
-    reply: str | dict[str, Any] | list[str | dict[str, Any]] | UnsetType = UNSET
-    """One reply, or a list of which case i gets entry i modulo its length."""
+    reply: _Reply | list[_Reply | list[_Reply]] | UnsetType = UNSET
+    """One reply, or a list of which case i gets entry i modulo its length. In a conversation the list has the replies
+    to its turns; a list of lists has those of case i in entry i."""
     delay_ms: Annotated[float, Meta(ge=0, le=3_600_000)] = 0.0
     """Delay of every reply."""
     fail_rate: Annotated[float, Meta(ge=0, le=1)] = 0.0
@@ -36,36 +40,40 @@ class Mock(ProviderBase, kw_only=True):
         problems: list[Problem] = []
         if self.reply == []:
             problems.append(Problem(f"{path}.reply", "holds no reply"))
-        for index, reply in enumerate(self._written):
-            place = f"{path}.reply[{index}]" if isinstance(self.reply, list) else f"{path}.reply"
-            problems += _check_reply(reply, place)
+        for index, reply in enumerate(self.reply if isinstance(self.reply, list) else ()):
+            if reply == []:
+                problems.append(Problem(f"{path}.reply[{index}]", "holds no reply"))
+        for place, reply in self._places():
+            problems += _check_reply(reply, f"{path}.{place}")
         return problems
 
     def reply_warnings(self, scope: Scope) -> list[tuple[str, str]]:
         """Return the deprecations of the replies."""
         del scope
-        places = [f"reply[{index}]" if isinstance(self.reply, list) else "reply" for index in range(len(self._written))]
-        replies = zip(places, self._written, strict=True)
-        return [(place, warning) for place, reply in replies for warning in trace_warnings(_decode(reply))]
+        return [(place, warning) for place, reply in self._places() for warning in trace_warnings(_decode(reply))]
 
-    @property
-    def _written(self) -> list[Any]:
-        if self.reply is UNSET:
-            return []
-        return self.reply if isinstance(self.reply, list) else [self.reply]
+    def _places(self) -> Iterator[tuple[str, Any]]:
+        """Yield each reply with its place."""
+        if self.reply is not UNSET:
+            yield from _leaves(self.reply, "reply")
 
     async def open(self, scope: Scope) -> MockSession:
         """Decode the replies."""
         del scope
-        return MockSession(self, [_decode(reply) for reply in self._written])
+        written = [] if self.reply is UNSET else self.reply if isinstance(self.reply, list) else [self.reply]
+        return MockSession(self, _decode_all(written), is_list=isinstance(self.reply, list))
 
 
 class MockSession:
     """Replies of a mock target, decoded."""
 
-    def __init__(self, settings: Mock, replies: Sequence[ProviderResponse]) -> None:
+    def __init__(self, settings: Mock, replies: list[Any], *, is_list: bool) -> None:
         self._settings = settings
         self._replies = replies
+        """Reply of case i, or list of the replies to its turns, in entry i."""
+        is_flat = is_list and not any(isinstance(reply, list) for reply in replies)
+        self._turns: list[ProviderResponse] | None = replies if is_flat else None
+        """Replies to the turns of every conversation, if the list has no lists."""
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the reply for this case."""
@@ -78,7 +86,21 @@ class MockSession:
             return failure("transport", "the mock target failed, as `fail_rate` asks of it", retryable=True)
         if not self._replies:
             return _decode(request.prompt)
-        return self._replies[request.index % len(self._replies)]
+        return self._find(request)
+
+    def _find(self, request: Request) -> ProviderResponse:
+        turns: Any = self._turns if request.is_conversation else None
+        if turns is None:
+            turns = self._replies[request.index % len(self._replies)]
+        if isinstance(turns, ProviderResponse):
+            return turns
+        if request.turn <= len(turns):
+            reply: ProviderResponse = turns[request.turn - 1]
+            return reply
+        there_are = "is 1 reply" if len(turns) == 1 else f"are {len(turns)} replies"
+        return failure(
+            "protocol", f"no reply to turn {request.turn}: there {there_are} to this conversation in `reply`"
+        )
 
     async def close(self) -> None:
         """Do nothing."""
@@ -100,6 +122,18 @@ def _check_reply(reply: Any, path: str) -> list[Problem]:
         return [*problems, Problem(path, str(error))]
 
 
+def _leaves(replies: Any, place: str) -> Iterator[tuple[str, Any]]:
+    if not isinstance(replies, list):
+        yield place, replies
+        return
+    for index, reply in enumerate(replies):
+        yield from _leaves(reply, f"{place}[{index}]")
+
+
+def _decode_all(replies: Any) -> Any:
+    return [_decode_all(reply) for reply in replies] if isinstance(replies, list) else _decode(replies)
+
+
 def _decode(reply: str | Mapping[str, Any]) -> ProviderResponse:
     # Without `output_messages`, calls are unknown, which evaluators distinguish from "no calls".
     return ProviderResponse(text=reply) if isinstance(reply, str) else decode_response(reply)
@@ -108,4 +142,5 @@ def _decode(reply: str | Mapping[str, Any]) -> ProviderResponse:
 def _random_number(request: Request) -> float:
     from random import Random  # noqa: PLC0415 - only `fail_rate` needs it
 
-    return Random(f"{request.id}/{request.repeat}/{request.attempt}").random()  # noqa: S311 - not used for secrets
+    turn = f"/turn {request.turn}" if request.turn > 1 else ""
+    return Random(f"{request.id}/{request.repeat}/{request.attempt}{turn}").random()  # noqa: S311 - not used for secrets

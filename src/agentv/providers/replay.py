@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from agentv.errors import FormatError
 from agentv.files import find_in_root, read_in_root
-from agentv.formats.incomplete import mark_incomplete
 from agentv.formats.reader import read_reply
 from agentv.jsonio import MAX_BYTES, parse_json
 from agentv.model.marks import may_have_gap
 from agentv.providers.base import ProviderBase, failure
+from agentv.providers.recordings import EXPORTED_RUN, read_recording
 from agentv.scoring.calls import trace_warnings
 
 if TYPE_CHECKING:
@@ -34,8 +33,9 @@ class StoredReplies:
     executes = False
     retries = 0
     """A stored failure does not change by being read again."""
+    replies_with_runs = True
 
-    def __init__(self, find: Callable[[str, int], ProviderResponse | None]) -> None:
+    def __init__(self, find: Callable[[Request], ProviderResponse | None]) -> None:
         self._find = find
 
     async def open(self, scope: Scope) -> None:
@@ -43,7 +43,7 @@ class StoredReplies:
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the stored reply."""
-        response = self._find(request.id, request.repeat)
+        response = self._find(request)
         if response is None:
             return failure("protocol", f"no reply to case {request.id!r}, repetition {request.repeat + 1}, was kept")
         return response
@@ -55,6 +55,7 @@ class StoredReplies:
 CASE_ID = "{case_id}"
 _UNSAFE = frozenset('/\\:*?"<>|\0')
 MAX_NAMED = 5
+_EXPORTED_EXECUTION = "agentv.execution/"
 
 
 class Replay(ProviderBase, kw_only=True):
@@ -64,7 +65,7 @@ class Replay(ProviderBase, kw_only=True):
     provider: Literal["replay"] = "replay"
     file: Annotated[str, Meta(min_length=1)]
     """JSONL with one reply a line, found by `id`; or one JSON file, a reply or a trace, for every case.
-    `{case_id}` in the name makes it one JSON file for each case."""
+    `{case_id}` in the name makes it one JSON file for each case. The recording of a conversation has its `turns`."""
 
     def reply_warnings(self, scope: Scope) -> list[tuple[str, str]]:
         """Return the deprecations of the recorded replies; a file that cannot be read has none yet."""
@@ -139,14 +140,14 @@ class ReplaySession:
         if CASE_ID in self._file:
             return self._read_case_file(request)
         if self._index is None:
-            return _read_recorded(self._document, request, has_gaps=self._has_gaps)
-        line = self._index.find(request.id, request.repeat)
+            return read_recording(self._document, request, has_gaps=self._has_gaps)
+        line = self._index.find(request)
         if line is None:
-            reason = f"{self._file} holds no reply for case {request.id!r}{self._index.unreadable_lines}"
-            return failure("protocol", reason)
+            whose = f"case {request.id!r}" + (f" and persona {request.persona_id!r}" if request.persona_id else "")
+            return failure("protocol", f"{self._file} holds no reply for {whose}{self._index.unreadable_lines}")
         number, data = line
         try:
-            return _read_recorded(parse_json(data), request, has_gaps=may_have_gap(data))
+            return read_recording(parse_json(data), request, has_gaps=may_have_gap(data))
         except FormatError as error:
             return failure("protocol", f"{self._file}:{number}: {error}")
 
@@ -161,7 +162,7 @@ class ReplaySession:
             return failure("protocol", f"case id {request.id!r} cannot be part of a file's name")
         name = self._file.replace(CASE_ID, request.id)
         data = read_in_root(self._scope.root, name, self._folder_of(name))
-        return _read_recorded(parse_json(data), request, has_gaps=may_have_gap(data))
+        return read_recording(parse_json(data), request, has_gaps=may_have_gap(data))
 
 
 class _LineIds(msgspec.Struct):
@@ -169,6 +170,21 @@ class _LineIds(msgspec.Struct):
 
     id: str | int | None = None
     case_id: str | int | None = None
+    persona_id: Any = None
+    schema: Any = None
+
+    @property
+    def name(self) -> str | int | None:
+        """Id of the case; an exported run has an id of its own, too."""
+        return self.case_id if self.id is None or str(self.schema).startswith(EXPORTED_RUN) else self.id
+
+
+class _Line(NamedTuple):
+    """Place of a line."""
+
+    number: int
+    offset: int
+    persona_id: Any
 
 
 class _ReplyIndex:
@@ -176,7 +192,7 @@ class _ReplyIndex:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._places: dict[str, list[tuple[int, int]]] = {}
+        self._places: dict[str, list[_Line]] = {}
         self._unreadable: list[int] = []
         decode = msgspec.json.Decoder(_LineIds, strict=False).decode
         with path.open("rb") as stream:
@@ -193,11 +209,12 @@ class _ReplyIndex:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             self._unreadable.append(number)
             return
-        name = ids.case_id if ids.id is None else ids.id
-        if name is None:
+        if str(ids.schema).startswith(_EXPORTED_EXECUTION):
+            return
+        if ids.name is None:
             self._unreadable.append(number)
         else:
-            self._places.setdefault(str(name), []).append((number, offset))
+            self._places.setdefault(str(ids.name), []).append(_Line(number, offset, ids.persona_id))
 
     @property
     def unreadable_lines(self) -> str:
@@ -208,24 +225,14 @@ class _ReplyIndex:
         more = ", …" if len(self._unreadable) > MAX_NAMED else ""
         return f"; not a JSON object with an `id`: line{'s' * (len(self._unreadable) > 1)} {some}{more}"
 
-    def find(self, name: str, repeat: int) -> tuple[int, bytes] | None:
-        """Return the number and the text of the line for this repetition of a case."""
-        places = self._places.get(name)
+    def find(self, request: Request) -> tuple[int, bytes] | None:
+        """Return the number and the text of the line for this repetition of a case, with this persona."""
+        places = self._places.get(request.id, [])
+        if any(place.persona_id is not None for place in places):
+            places = [place for place in places if place.persona_id == request.persona_id]
         if not places:
             return None
-        number, offset = places[repeat % len(places)]
+        number, offset, _ = places[request.repeat % len(places)]
         with self._path.open("rb") as stream:
             stream.seek(offset)
             return number, stream.readline(MAX_BYTES + 1)
-
-
-def _read_recorded(data: Any, request: Request, *, has_gaps: bool) -> ProviderResponse:
-    """Read a recorded reply, in any shape; an `id` that names the case is no part of it.
-
-    With `has_gaps` it may have been written without its secrets.
-    """
-    if isinstance(data, Mapping):
-        named = [key for key in ("id", "case_id") if str(data.get(key)) == request.id]
-        data = {key: value for key, value in data.items() if key not in named} if named else data
-    response = read_reply(data, request.input_messages)
-    return mark_incomplete(response) if has_gaps else response

@@ -37,6 +37,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="GLOB",
         help="Collect cases whose id fits; may be given again.",
     )
+    group.addoption(
+        "--agentv-persona",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="Collect cases of personas whose id fits, `default` for none; may be given again.",
+    )
     group.addoption("--agentv-repeat", type=_count, metavar="N", help="Run every case N times.")
     group.addoption("--agentv-timeout", type=_seconds, metavar="SECONDS", help="Limit of one attempt; 120 by default.")
     group.addoption(

@@ -52,8 +52,15 @@ class EvalFile(pytest.File):
         cases = {case.index: case for case in loaded.cases}
         # All cases are planned: pytest itself reports which tests it skips or deselects.
         planned_cases = [replace(case, skip=False, only=False) for case in cases.values()]
-        repeats = sum(case.repeat for case in planned_cases)
-        self._eval = replace(loaded, cases=planned_cases, has_only=False, skipped=0, repeats=repeats)
+        planned_cases = [
+            replace(case, variants=tuple(replace(variant, skip=False, only=False) for variant in case.variants))
+            for case in planned_cases
+        ]
+        variants = [len(case.variants) or 1 for case in planned_cases]
+        repeats = sum(count * case.repeat for count, case in zip(variants, planned_cases, strict=True))
+        self._eval = replace(
+            loaded, cases=planned_cases, has_only=False, skipped=0, variants=sum(variants), repeats=repeats
+        )
         left_out: set[int] = set()
         for planned in plan_runs([self._eval], options):
             case = cases[planned.case.index]
@@ -228,6 +235,7 @@ class LoopCloser:
 def _options(config: pytest.Config) -> RunOptions:
     return RunOptions(
         cases=tuple(config.getoption("agentv_case")),
+        personas=tuple(config.getoption("agentv_persona")),
         repeat=config.getoption("agentv_repeat"),
         timeout_s=config.getoption("agentv_timeout"),
         max_concurrency=config.getoption("agentv_max_concurrency"),
@@ -236,13 +244,24 @@ def _options(config: pytest.Config) -> RunOptions:
 
 
 def _test_name(planned: PlannedRun, eval_: Eval) -> str:
-    """Return `case[target]`, and `case[target-2]` for the second run."""
-    target = label = planned.target.name
-    if planned.repeat:
-        label = f"{target}-{planned.repeat + 1}"
-        if any(label == other.name for other in eval_.targets):  # another target has that name
-            label = f"{target}#{planned.repeat + 1}"
+    """Return `case[target]`, `case[target-2]` for the second run, and `case[persona-target]` with a persona."""
+    label = _target_label(planned, eval_)
+    persona_id = planned.case.case.persona_id
+    if persona_id is not None:
+        others = [*(target.name for target in eval_.targets), *(persona.id for persona in eval_.personas)]
+        is_unclear = any(name.startswith(f"{persona_id}-") for name in others)
+        label = f"{persona_id}{':' if is_unclear else '-'}{label}"
     return clean(f"{planned.case.case.id}[{label}]").replace("::", ":")
+
+
+def _target_label(planned: PlannedRun, eval_: Eval) -> str:
+    """Return the name of the target, with the number of the repetition from the second on."""
+    target = planned.target.name
+    if not planned.repeat:
+        return target
+    label = f"{target}-{planned.repeat + 1}"
+    is_taken = any(label == other.name for other in eval_.targets)
+    return f"{target}#{planned.repeat + 1}" if is_taken else label
 
 
 def _marker_name(tag: str) -> str:
@@ -258,6 +277,8 @@ def _option_name(path: str) -> str:
 def _properties(record: ResultRecord) -> Iterator[tuple[str, object]]:
     """Yield the numbers of a run for JUnit files and other readers of reports."""
     yield "status", record.status
+    if record.persona_id:
+        yield "persona_id", record.persona_id
     usage = record.tokens_usage
     numbers = {
         "score": record.score,
@@ -265,5 +286,6 @@ def _properties(record: ResultRecord) -> Iterator[tuple[str, object]]:
         "cost_usd": record.cost_usd,
         "latency_ms": record.latency_ms,
         "attempts": record.attempts,
+        "turns": len(record.turns) if record.turns else None,
     }
     yield from ((name, number) for name, number in numbers.items() if number is not None)

@@ -13,8 +13,9 @@ from agentv.api.execution import execute, prepare
 from agentv.errors import Problem, SpecError
 from agentv.process.threads import run_coroutine
 from agentv.reports.console import render_unread
-from agentv.reports.diff import Extent, render_error, render_evaluator
+from agentv.reports.diff import Extent, render_error, render_results
 from agentv.reports.terminal import Style, clean, clean_lines
+from agentv.reports.turns import case_name, run_label, turn_of, turn_prefix
 from agentv.run.options import RunOptions
 
 if TYPE_CHECKING:
@@ -52,10 +53,7 @@ def describe_run(event: RunFinished, redactor: Redactor, *, verbose: bool = Fals
         reason = f"{kind}: {reason}"
     if record.error is not None:
         lines += [f"  {line}" for line in render_error(record.error.message, extent)[1:]]
-    sides = event.sides or (None,) * len(record.evaluators)
-    for result, side in zip(record.evaluators, sides, strict=False):
-        if result.status != "pass" or verbose:
-            lines += [f"  {line}".rstrip() for line in render_evaluator(result, side, PLAIN, extent)]
+    lines += [f"  {line}".rstrip() for line in render_results(event, PLAIN, extent, () if verbose else ("pass",))]
     lines += [f"  {line}" for line in render_unread(record.unread or ())]
     if verbose and record.candidate:
         lines += [f"  answer {line}" for line in clean_lines(record.candidate)[:MAX_ANSWER_LINES]]
@@ -65,10 +63,9 @@ def describe_run(event: RunFinished, redactor: Redactor, *, verbose: bool = Fals
 def _heading(event: RunFinished) -> str:
     record = event.record
     score = "" if record.score is None else f"  {record.score:.2f}"
-    repeat = f" #{record.repeat + 1}" if record.repeat else ""
     attempts = f", {record.attempts} attempts" if record.attempts > 1 else ""
     context = f"  {clean(record.target)}{attempts}  {clean(event.place)}".rstrip()
-    return f"{record.status.upper()} {clean(record.case_id)}{repeat}{score}{context}"
+    return f"{record.status.upper()} {clean(run_label(record))}{score}{context}"
 
 
 def _reason(record: ResultRecord) -> str:
@@ -76,7 +73,8 @@ def _reason(record: ResultRecord) -> str:
         return clean_lines(record.error.message)[0]
     for result in record.evaluators:
         if result.status == record.status and result.kind == "assertion":
-            return clean(next(iter(_sentences(result)), result.name))
+            turn = turn_of(result) if record.turns else 0
+            return clean(f"{turn_prefix(None, turn, str)}{next(iter(_sentences(result)), result.name)}")
     return "" if record.score is None else f"score {record.score:.2f}"
 
 
@@ -123,7 +121,8 @@ class CaseRun:
         return describe_run(self._event, self._redactor).text
 
     def __repr__(self) -> str:
-        return f"<CaseRun {self.record.case_id!r} with {self.record.target!r}: {self.status}>"
+        name = case_name(self.record.case_id, self.record.persona_id)
+        return f"<CaseRun {name!r} with {self.record.target!r}: {self.status}>"
 
 
 class RunCase:
@@ -155,7 +154,10 @@ class RunCase:
 def _check_single_run(prepared: Prepared) -> None:
     if prepared.planned.runs == 1:
         return
-    runs = [f"{run.case.case.id!r} with {run.target.name!r}" for run in islice(prepared.runs(), MAX_NAMED)]
+    names = [(run.case.case, run.target.name) for run in islice(prepared.runs(), MAX_NAMED)]
+    runs = [f"{case_name(case.id, case.persona_id)!r} with {target!r}" for case, target in names]
     more = ", …" if prepared.planned.runs > len(runs) else ""
     message = f"expected one case and one target, found {prepared.planned.runs:,}: {', '.join(runs)}{more}"
-    raise SpecError([Problem("", f"{message}; choose with `case` and `target`", "whole")])
+    has_personas = any(eval_.personas for eval_ in prepared.evals)
+    choice = "`case`, `target` and `personas`" if has_personas else "`case` and `target`"
+    raise SpecError([Problem("", f"{message}; choose with {choice}", "whole")])

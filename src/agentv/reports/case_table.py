@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import UNSET
 
 from agentv.reports.terminal import clean, display_width, fit, pluralize
+from agentv.reports.turns import case_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,25 +52,29 @@ class Cell(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """Outcomes of one case with each target."""
+    """Outcomes of one case and persona with each target."""
 
     name: str
     cells: tuple[Cell, ...]
 
 
+_RowKey = tuple[str, str, str | None]
+"""Eval, case and persona."""
+
+
 class CaseTable:
-    """Collects the outcomes of each case with each target."""
+    """Collects the outcomes of each case, with each of its personas, with each target."""
 
     def __init__(self) -> None:
-        self._cases: dict[tuple[str, str], dict[str, Cell]] = {}
-        self._orders: dict[tuple[str, str], int] = {}
+        self._cases: dict[_RowKey, dict[str, Cell]] = {}
+        self._orders: dict[_RowKey, int] = {}
         self.is_complete = True
         """`False` if there are more cases than are kept."""
 
     def add(self, event: RunFinished) -> None:
         """Add one run; runs may come in any order."""
         record = event.record
-        key = (record.eval_id, record.case_id)
+        key = (record.eval_id, record.case_id, record.persona_id or None)
         if key not in self._cases and len(self._cases) >= MAX_TRACKED:
             self.is_complete = False
             return
@@ -92,8 +97,9 @@ class CaseTable:
         notes += [] if self.is_complete else [f"only the first {MAX_TRACKED:,} cases are counted here"]
         return rows[:MAX_ROWS], "; ".join(notes)
 
-    def _row(self, key: tuple[str, str], summary: Summary) -> TableRow:
-        name = "/".join(key) if len(summary.evals) > 1 else key[1]
+    def _row(self, key: _RowKey, summary: Summary) -> TableRow:
+        name = case_name(*key[1:])
+        name = f"{key[0]}/{name}" if len(summary.evals) > 1 else name
         cells = self._cases[key]
         return TableRow(name, tuple(cells.get(target, Cell()) for target in summary.targets))
 
@@ -147,5 +153,18 @@ def tag_rates(summary: Summary) -> tuple[list[tuple[str, OutcomeCounts]], int]:
     if all(counts.runs == summary.runs for counts in tags.values()):
         return [], 0
     # Of many tags, those that passed least often are worth the lines.
-    worst = sorted(tags, key=lambda tag: (tags[tag].pass_rate is not None, tags[tag].pass_rate or 0.0))[:MAX_TAGS]
+    worst = sorted(tags, key=lambda tag: _rank(tags[tag]))[:MAX_TAGS]
     return [(tag, tags[tag]) for tag in sorted(worst)], len(tags) - len(worst)
+
+
+def persona_rates(summary: Summary) -> list[tuple[str, OutcomeCounts]]:
+    """Return the outcomes by persona; none if all runs have the same one. Of many, those that passed least often."""
+    personas = {} if summary.personas is UNSET else summary.personas
+    if len(personas) <= 1:
+        return []
+    worst = sorted(personas, key=lambda name: _rank(personas[name]))[:MAX_TAGS]
+    return [(name, personas[name]) for name in personas if name in worst]
+
+
+def _rank(counts: OutcomeCounts) -> tuple[bool, float]:
+    return counts.pass_rate is not None, counts.pass_rate or 0.0

@@ -11,6 +11,7 @@ from agentv.reports.console import judge_usage_text
 from agentv.reports.diff import COLORS, MIN_COLUMN, render_evaluator
 from agentv.reports.markdown import MAX_BODY, MAX_PAGE, byte_size, code_span, fenced_block
 from agentv.reports.terminal import Style, as_ascii, clean, display_width, fit, format_duration, pluralize
+from agentv.reports.turns import case_name, group_by_turn, turn_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         CaseChange,
         CaseList,
         CasePreference,
+        CaseReference,
         CaseSide,
         Comparison,
         JudgePreference,
@@ -192,7 +194,7 @@ def _lost_head(change: CaseChange, style: Style) -> str:
     flaky = style.paint("yellow", "  flaky") if change.flaky else ""
     target = style.paint("dim", f"  {clean(change.target)}") if change.target else ""
     label = "REGRESSED" if change.regressed else "LOST"
-    return f"{style.paint('red', label)} {clean(change.case_id)}  {passed_change(change)}{flaky}{target}"
+    return f"{style.paint('red', label)} {clean(_name(change))}  {passed_change(change)}{flaky}{target}"
 
 
 def passed_change(change: CaseChange) -> str:
@@ -200,6 +202,10 @@ def passed_change(change: CaseChange) -> str:
     a, b = change.a, change.b
     scores = "" if a.score is None or b.score is None else f", score {a.score:.2f} -> {b.score:.2f}"
     return f"{_fraction(a)} -> {_fraction(b)} passed{scores}"
+
+
+def _name(case: CaseReference | CaseChange | CasePreference) -> str:
+    return case_name(case.case_id, case.persona_id)
 
 
 def _fraction(side: CaseSide) -> str:
@@ -215,8 +221,10 @@ def explain_loss(change: CaseChange, style: Style) -> list[str]:
     lines: list[str] = []
     evaluators = () if isinstance(change.evaluators, UnsetType) else change.evaluators
     sides = (None,) * len(evaluators) if isinstance(change.sides, UnsetType) else change.sides
-    for result, side in zip(evaluators, sides, strict=True):
-        lines += render_evaluator(result, side, style)
+    for group in group_by_turn(zip(evaluators, sides, strict=True), change.turns):
+        lines += [turn_line(change.turns, group.turn, str)] if group.turn else []
+        for result, side in group.results:
+            lines += render_evaluator(result, side, style)
     if not isinstance(change.calls, UnsetType):
         same = all(pair.verdict == "match" for pair in change.calls)
         lines += ["  its calls are the same as in A"] if same else _side_by_side(change.calls, style)
@@ -258,7 +266,7 @@ def other_cases(comparison: Comparison) -> list[str]:
 
 
 def _list_names(cases: CaseList, format_: Callable[[str], str], limit: int) -> str:
-    names = [format_(case.case_id) for case in cases.cases[:limit]]
+    names = [format_(_name(case)) for case in cases.cases[:limit]]
     more = cases.count - len(names)
     return ", ".join([*names, *([f"{more:,} more"] if more else [])])
 
@@ -318,7 +326,7 @@ def judged_lines(judged: JudgePreference, style: Style) -> list[str]:
     for case in shown:
         head = style.paint(JUDGED_COLORS[case.result], case.result.upper())
         target = style.paint("dim", f"  {clean(case.target)}") if case.target else ""
-        lines.append(f"  {head} {clean(case.case_id)}{target}  {clean(_reason(case))}")
+        lines.append(f"  {head} {clean(_name(case))}{target}  {clean(_reason(case))}")
     lines += [style.paint("dim", f"  {more:,} more; --json lists them")] if more else []
     return [*lines, ""]
 
@@ -331,7 +339,7 @@ def judged_page(judged: JudgePreference) -> list[str]:
     shown, more = _decided_cases(judged)
     if shown:
         lines += ["| | case | why |", "|---|---|---|"]
-        lines += [f"| {case.result} | {code_span(case.case_id)} | {_cell(_reason(case))} |" for case in shown]
+        lines += [f"| {case.result} | {code_span(_name(case))} | {_cell(_reason(case))} |" for case in shown]
         lines += ["", *([f"{more:,} more.", ""] if more else [])]
     return lines
 
@@ -403,7 +411,7 @@ def render_page(comparison: Comparison, failures: Sequence[str] = ()) -> str:
     rest = [*comparison.declined, *comparison.lost][shown : shown + MAX_PAGE_NAMES]
     if rest:
         more = comparison.losses + len(comparison.declined) - shown - len(rest)
-        names = [code_span(change.case_id) for change in rest] + ([f"{more:,} more"] if more else [])
+        names = [code_span(_name(change)) for change in rest] + ([f"{more:,} more"] if more else [])
         lines += [f"Lost, too: {', '.join(names)}.", ""]
     lines += judged
     lines += _others(comparison)
@@ -426,7 +434,7 @@ def _lost_section(change: CaseChange) -> list[str]:
     flaky = " · flaky" if change.flaky else ""
     target = f" · {code_span(change.target)}" if change.target else ""
     about = f"{code_span(change.eval_id)}{target} · {passed_change(change)}{flaky}"
-    return [f"### {code_span(change.case_id)}", "", about, "", fenced_block(body or "(nothing more is known)"), ""]
+    return [f"### {code_span(_name(change))}", "", about, "", fenced_block(body or "(nothing more is known)"), ""]
 
 
 def _others(comparison: Comparison) -> list[str]:

@@ -10,12 +10,14 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from msgspec import UNSET
 
 from agentv.model.events import ExecutionStarted, RunFinished
+from agentv.model.request import DEFAULT_PERSONA
 from agentv.model.response import PRINTED, TRACEBACK
 from agentv.redaction import shorten
-from agentv.reports.case_table import CaseTable, render_table, tag_rates
-from agentv.reports.diff import LONG, SHORT, cut, render_error, render_evaluator
-from agentv.reports.failures import ALL, FailedRun, FailureGroups, which_runs
+from agentv.reports.case_table import CaseTable, persona_rates, render_table, tag_rates
+from agentv.reports.diff import LONG, SHORT, cut, render_error, render_results
+from agentv.reports.failures import ALL, FailedRun, FailureGroups, case_key, which_runs
 from agentv.reports.terminal import Style, as_ascii, clean, clean_lines, format_duration, pluralize, wrap_parts
+from agentv.reports.turns import case_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from agentv.model.response import Unread
     from agentv.model.results import OutcomeCounts, RepeatedCase, Repeats, ResultRecord, Summary
     from agentv.redaction import Redactor
+    from agentv.reports.failures import CaseKey
 
 
 DASH = "\N{EN DASH}"
@@ -227,8 +230,8 @@ class Console:
         is_verbose = verbosity > 0
         self._extent = (LONG if is_verbose else SHORT)._replace(redact=redactor.text)
         self._failures = FailureGroups(self._body, ALL if is_verbose else MAX_SHOWN, is_grouped=not is_verbose)
-        self._failed_cases: set[tuple[str, str, str]] = set()
-        self._passed: dict[tuple[str, str, str], PassedCase] = {}
+        self._failed_cases: set[CaseKey] = set()
+        self._passed: dict[CaseKey, PassedCase] = {}
         self._table: CaseTable | None = None
         self._first_failure: RunFinished | None = None
         self._warnings: dict[str, int] = {}
@@ -260,17 +263,16 @@ class Console:
             return
         self._failures.add(event)
         if len(self._failed_cases) < MAX_TRACKED:
-            self._failed_cases.add((record.eval_id, record.case_id, record.target))
+            self._failed_cases.add(case_key(record))
         if self._first_failure is None or event.order < self._first_failure.order:
             self._first_failure = event
 
     def _add_passed(self, event: RunFinished) -> None:
-        record = event.record
+        record, key = event.record, case_key(event.record)
         if self._verbosity > 0:
-            key = (record.eval_id, record.case_id, f"{record.target} {event.order}")
+            key = (*key[:3], f"{record.target} {event.order}")
             self._passed[key] = PassedCase(event.order, self._run_head(event), tuple(self._body(event)))
             return
-        key = (record.eval_id, record.case_id, record.target)
         known = self._passed.get(key)
         if known is None and len(self._passed) > MAX_PASSED:
             return
@@ -281,7 +283,7 @@ class Console:
         """Return the heading of one run, as `-v` shows it."""
         run = FailedRun.of(event)
         repeat = f" #{run.repeat + 1}" if run.repeat else ""
-        return self._head(run, f"{clean(run.case_id)}{repeat}")
+        return self._head(run, f"{clean(run.name)}{repeat}")
 
     def _head(self, run: FailedRun, label: str) -> str:
         score = "" if run.score is None else f"  {run.score:.2f}"
@@ -296,11 +298,10 @@ class Console:
             first, *rest = [cut(line, MAX_ERROR_LINE) for line in render_error(record.error.message, self._extent)]
             lines.append(f"  {self._style.paint('yellow', '!')} {record.error.kind}: {first}")
             lines += [f"    {line}" for line in rest]
-        sides = event.sides or (None,) * len(record.evaluators)
-        for result, side in zip(record.evaluators, sides, strict=False):
-            if result.status != "pass" or self._verbosity > 0:
-                lines += [f"  {line}".rstrip() for line in render_evaluator(result, side, self._style, self._extent)]
-        if self._verbosity > 0:
+        is_verbose = self._verbosity > 0
+        results = render_results(event, self._style, self._extent, hidden=() if is_verbose else ("pass",))
+        lines += [f"  {line}".rstrip() for line in results]
+        if is_verbose:
             lines += self._agent_output(event)
         if self._verbosity > 0 and record.candidate:
             lines += [f"  {self._style.paint('dim', 'answer')} {line}" for line in clean_lines(record.candidate)[:5]]
@@ -349,8 +350,8 @@ class Console:
             if key not in self._failed_cases:
                 place, score = case.body
                 rate = f"  {passed_fraction(rates[key])}" if key in rates else ""
-                about = self._style.paint("dim", f"  {clean(key[2])}  {place}".rstrip())
-                lines.append(f"{self._style.verdict('pass')} {clean(key[1])}{rate}  {score}{about}")
+                about = self._style.paint("dim", f"  {clean(key[3])}  {place}".rstrip())
+                lines.append(f"{self._style.verdict('pass')} {clean(case_name(*key[1:3]))}{rate}  {score}{about}")
         return lines
 
     def _failure_blocks(self, summary: Summary) -> Iterator[list[str]]:
@@ -358,12 +359,12 @@ class Console:
         rates = _rates(summary)
         has_repeats = summary.repeats is not None and self._verbosity <= 0
         names: list[str] = []
-        last: tuple[tuple[str, str, str], str] | None = None
+        last: tuple[CaseKey, str] | None = None
         for group in self._failures:
             first = group.first
             rate = f"  {passed_fraction(rates[first.case])}" if first.case in rates and has_repeats else ""
             repeat = f" #{first.repeat + 1}" if first.repeat and not has_repeats else ""
-            head = self._head(first, f"{clean(first.case_id)}{repeat}{rate}")
+            head = self._head(first, f"{clean(first.name)}{repeat}{rate}")
             if group.body is None:
                 more = f" and {group.count - 1:,} more for the same reasons" if group.count > 1 else ""
                 names.append(f"{head}{more}")
@@ -387,7 +388,7 @@ class Console:
         first = runs[0]
         notes = [clean(first.target)] if len(summary.targets) > 1 else []
         notes += [which_runs(runs)] if summary.repeats is not None else []
-        return f"{clean(first.case_id)} ({', '.join(notes)})" if notes else clean(first.case_id)
+        return f"{clean(first.name)} ({', '.join(notes)})" if notes else clean(first.name)
 
     def _flaky_lines(self, summary: Summary) -> list[str]:
         repeats = summary.repeats
@@ -403,7 +404,8 @@ class Console:
             )
             about = self._style.paint("dim", f"  {share}  {clean(case.target)}")
             label = self._style.paint("yellow", "FLAKY")
-            lines.append(f"{label} {clean(case.case_id)} {passed_fraction(case)}{about}")
+            name = clean(case_name(case.case_id, case.persona_id))
+            lines.append(f"{label} {name} {passed_fraction(case)}{about}")
         if repeats.flaky > len(shown):
             lines.append(self._style.paint("dim", f"      {repeats.flaky - len(shown):,} more are flaky"))
         return [*lines, ""]
@@ -446,13 +448,16 @@ class Console:
             for name, tally in summary.targets.items():
                 again = "" if summary.repeats is None else target_repeats_text(summary.repeats, name)
                 lines.append(f"  {clean(name)}: {outcome_text(tally)}{again}")
-        lines += self._tag_lines(summary)
+        lines += self._group_lines(summary)
         lines += [f"results: {clean(path)}" for path in summary.out]
         return lines + self._next(summary)
 
-    def _tag_lines(self, summary: Summary) -> list[str]:
+    def _group_lines(self, summary: Summary) -> list[str]:
+        """Return a line for each persona and for each tag."""
         tags, more = tag_rates(summary) if self._verbosity >= 0 else ([], 0)
-        lines = [f"  tag {clean(tag)}: {outcome_text(counts)}" for tag, counts in tags]
+        shown = persona_rates(summary) if self._verbosity >= 0 else ()
+        lines = [f"  persona {clean(name)}: {outcome_text(counts)}" for name, counts in shown]
+        lines += [f"  tag {clean(tag)}: {outcome_text(counts)}" for tag, counts in tags]
         return [*lines, self._style.paint("dim", f"  {more:,} more tags in the summary")] if more else lines
 
     def _next(self, summary: Summary) -> list[str]:
@@ -472,14 +477,15 @@ class Console:
         target = (
             f" --target {quote(first.record.target)}" if len(summary.targets) > 1 or self._has_target_option else ""
         )
-        command = f"agentv eval {quote(first.file)} --case {quote(first.record.case_id)}{target} -v"
+        persona = "" if summary.personas is UNSET else f" --persona {quote(first.record.persona_id or DEFAULT_PERSONA)}"
+        command = f"agentv eval {quote(first.file)} --case {quote(first.record.case_id)}{persona}{target} -v"
         return [f"next: {clean(command)}"] if first.file else []
 
 
-def _rates(summary: Summary) -> dict[tuple[str, str, str], RepeatedCase]:
+def _rates(summary: Summary) -> dict[CaseKey, RepeatedCase]:
     """Return the outcomes of repeated cases, as far as the summary lists them."""
     listed = summary.repeats.per_case if summary.repeats else ()
-    return {(case.eval_id, case.case_id, case.target): case for case in listed}
+    return {(case.eval_id, case.case_id, case.persona_id or None, case.target): case for case in listed}
 
 
 def judge_lines(summary: Summary) -> list[str]:

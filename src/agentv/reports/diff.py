@@ -1,24 +1,30 @@
-"""Aligned diffs, conversations, and the reasons of a failure, as text."""
+"""Aligned diffs, and the reasons of a failure, as text."""
 
 from __future__ import annotations
 
 import re
-from itertools import groupby, islice, zip_longest
+from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgspec import UNSET
-
-from agentv.jsonio import dump_json
 from agentv.matching.diff import MAX_QUOTED, quote
 from agentv.redaction import shorten
 from agentv.reports.terminal import Style, as_ascii, clean, display_width, fit, pluralize
+from agentv.reports.turns import (
+    failed_turn,
+    group_by_turn,
+    other_failed_turns,
+    result_name,
+    turn_line,
+    turn_of,
+    turn_prefix,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from agentv.model.conversation import Message, ToolCall
     from agentv.model.events import RunFinished
-    from agentv.model.results import DiffLabels, EvaluatorResult, ResultRecord, RunResult
+    from agentv.model.response import ResponseError
+    from agentv.model.results import DiffLabels, EvaluatorResult, RecordedTurn, ResultRecord, RunResult
 
 
 PLAIN = Style()
@@ -39,11 +45,6 @@ def case_location(event: RunFinished) -> CaseLocation:
     return CaseLocation(match[1], int(match[2]), int(match[3] or 0)) if match else CaseLocation(event.file)
 
 
-def case_label(record: ResultRecord) -> str:
-    """Return the id of the case, with the number of the repetition from the second on."""
-    return f"{record.case_id} #{record.repeat + 1}" if record.repeat else record.case_id
-
-
 def failure_kind(record: ResultRecord) -> str:
     """Return the type of the failed evaluator or the kind of the error: `tool_trajectory`, `timeout`."""
     if record.error is not None:
@@ -57,17 +58,28 @@ def failure_kind(record: ResultRecord) -> str:
 def failure_reasons(record: ResultRecord, redact: Callable[[str], str]) -> list[str]:
     """Return the reasons why a run did not pass, one redacted sentence each; of very many, the first."""
     if record.error is not None:
-        return [redact(record.error.message)]
+        return [_error_reason(record, record.error, redact)]
     reasons: list[str] = []
+    last = 0
     for result in record.evaluators:
         if result.kind == "assertion" and result.status in ("fail", "error"):
-            reasons += [*result.misses, *map(str, result.details.get("undecided") or ())]
-            reasons += [str(result.details["error"])] if "error" in result.details else []
+            turn = turn_of(result) if record.turns else 0
+            prefix = turn_prefix(record.turns if turn != last else None, turn, redact)
+            last = turn
+            found = [*result.misses, *map(str, result.details.get("undecided") or ())]
+            found += [str(result.details["error"])] if "error" in result.details else []
+            reasons += [f"{prefix}{reason}" for reason in found]
     more = len(reasons) - MAX_REASONS
     shown = [cut(redact(reason), MAX_SENTENCE) for reason in reasons[:MAX_REASONS]]
     return [*shown, *([f"… {more:,} more; the whole is in {IN_RECORD}"] if more > 0 else [])] or [
         f"the score is {record.score}"
     ]
+
+
+def _error_reason(record: ResultRecord, error: ResponseError, redact: Callable[[str], str]) -> str:
+    """Return the message of an error, with the words of the user if it ended a conversation."""
+    turn = failed_turn(record)
+    return redact(f"{turn_prefix(record.turns, turn, redact)}{error.message.removeprefix(f'turn {turn}: ')}")
 
 
 def explain_failure(event: RunFinished, redact: Callable[[str], str]) -> list[str]:
@@ -77,10 +89,26 @@ def explain_failure(event: RunFinished, redact: Callable[[str], str]) -> list[st
     if record.error is not None:
         first, *rest = render_error(record.error.message, extent)
         lines += [f"! {record.error.kind}: {first}", *(f"  {line}" for line in rest)]
+    return [*lines, *render_results(event, PLAIN, extent)]
+
+
+def render_results(
+    event: RunFinished, style: Style, extent: Extent, hidden: Collection[str] = ("pass", "skipped")
+) -> list[str]:
+    """Render all results but those with a hidden status; those of a turn below the words of the user."""
+    record = event.record
     sides = event.sides or (None,) * len(record.evaluators)
-    for result, side in zip(record.evaluators, sides, strict=False):
-        if result.status not in ("pass", "skipped"):
-            lines += [line.rstrip() for line in render_evaluator(result, side, PLAIN, extent)]
+    pairs = [
+        (result, side) for result, side in zip(record.evaluators, sides, strict=False) if result.status not in hidden
+    ]
+    lines: list[str] = []
+    if turn := failed_turn(record):
+        lines.append(style.paint("bold", turn_line(record.turns, turn, extent.redact)))
+    for group in group_by_turn(pairs, record.turns):
+        if group.turn:
+            lines.append(style.paint("bold", turn_line(record.turns, group.turn, extent.redact)))
+        for result, side in group.results:
+            lines += [line.rstrip() for line in render_evaluator(result, side, style, extent)]
     return lines
 
 
@@ -105,6 +133,8 @@ CONTEXT = 2
 MAX_SENTENCE = 1000
 """Characters of a sentence, which may name thousands of calls."""
 MAX_ERROR_LINES = 50
+MAX_TURNS = 20
+"""Numbers of turns in a line."""
 MAX_REASONS = 50
 IN_RECORD = "the result record (--out FILE.jsonl, or agentv runs show ID --json)"
 
@@ -141,14 +171,22 @@ class DiffRow(NamedTuple):
     """Position of the actual unit; -1 if there is none."""
 
 
-def render_run(result: RunResult, sides: Sequence[DiffLabels | None], style: Style, extent: Extent = SHORT) -> str:
-    """Render the verdict of a run, and for each evaluator the reasons."""
+def render_run(
+    result: RunResult,
+    sides: Sequence[DiffLabels | None],
+    style: Style,
+    extent: Extent = SHORT,
+    turns: Sequence[RecordedTurn] = (),
+) -> str:
+    """Render the verdict of a run, and for each evaluator the reasons; those of a turn below the user's words."""
     score = "" if result.score is None else f"  score {result.score:.2f}"
     lines = [f"{style.verdict(result.status)}{score}"]
     if result.error is not None:
         lines.append(f"  the reply is an error ({result.error.kind}): {extent.sentence(result.error.message)}")
-    for evaluator, side in zip(result.evaluators, sides, strict=True):
-        lines += ["", *render_evaluator(evaluator, side, style, extent)]
+    for group in group_by_turn(zip(result.evaluators, sides, strict=True), turns):
+        lines += ["", style.paint("bold", turn_line(turns, group.turn, extent.redact))] if group.turn else []
+        for evaluator, side in group.results:
+            lines += ["", *render_evaluator(evaluator, side, style, extent)]
     if result.warnings:
         lines.append("")
         lines += [style.paint("yellow", f"warning: {clean(warning)}") for warning in result.warnings]
@@ -160,9 +198,8 @@ def render_evaluator(
     result: EvaluatorResult, sides: DiffLabels | None, style: Style, extent: Extent = SHORT
 ) -> list[str]:
     """Render the verdict of one evaluator, its diff and its sentences, each as far as the extent allows."""
-    name = result.name if result.name == result.type else f"{result.name} ({result.type})"
     score = "" if result.score is None else f"  {result.score:.2f}"
-    lines = [f"{style.verdict(result.status)} {clean(name)}{score}"]
+    lines = [f"{style.verdict(result.status)} {clean(result_name(result))}{score}"]
     left_out = 0
     if sides is not None and result.details.get("alignment") is not None:
         rows, left_out = _bounded_rows(diff_rows(result, sides), extent, sides.unit)
@@ -183,9 +220,17 @@ def render_evaluator(
         if more > 0:
             lines.append(f"  {mark} … {more:,} more")
             left_out += more
+    if turns := other_failed_turns(result):
+        lines.append(style.paint("dim", f"  nor did it pass in {_turns_text(turns)}"))
     if left_out:
         lines.append(style.paint("dim", f"  left out: {pluralize(left_out, 'line')}; the whole is in {extent.whole}"))
     return lines
+
+
+def _turns_text(numbers: Sequence[int]) -> str:
+    """Return `turn 2`, or `turns 2, 4`."""
+    listed = [*map(str, numbers[:MAX_TURNS]), *(["…"] if len(numbers) > MAX_TURNS else [])]
+    return f"{'turn' if len(numbers) == 1 else 'turns'} {', '.join(listed)}"
 
 
 def render_error(message: str, extent: Extent = SHORT) -> list[str]:
@@ -326,54 +371,6 @@ def _quote_side(difference: Mapping[str, Any], side: str) -> str:
     # A value that is too long is stored as quoted already; a text that is stored as it is, is always shorter.
     is_quoted = isinstance(value, str) and len(value) == MAX_QUOTED and value.endswith("…")
     return value if is_quoted else quote(value)
-
-
-MAX_CONVERSATION = 2_000
-"""Lines shown of a conversation."""
-MAX_TEXT = 4000
-"""Characters shown of one message; an export has all of it."""
-MAX_VALUE = 400
-
-
-def render_conversation(messages: Iterable[Message], style: Style) -> Iterator[str]:
-    """Yield a few lines for each message, and one or two for each call; of a very long conversation, the first."""
-    lines = _conversation_lines(messages, style)
-    yield from islice(lines, MAX_CONVERSATION)
-    more = sum(1 for _ in lines)
-    if more:
-        yield style.paint("dim", f"… {more:,} more lines; agentv runs show ID --json prints all messages")
-
-
-def _conversation_lines(messages: Iterable[Message], style: Style) -> Iterator[str]:
-    for index, message in enumerate(messages):
-        head = f"[{index}] {clean(message.role)}{f' ({clean(message.name)})' if message.name else ''}"
-        text = cut(message.text, MAX_TEXT)
-        lines = [clean(line) for line in text.splitlines()]
-        if len(lines) <= 1:
-            yield f"{style.paint('bold', head)}: {lines[0] if lines else style.paint('dim', '(no text)')}".rstrip()
-        else:
-            yield f"{style.paint('bold', head)}:"
-            yield from (f"    {line}".rstrip() for line in lines)
-        for call in message.tool_calls:
-            yield from _call(call, style)
-
-
-def _call(call: ToolCall, style: Style) -> Iterator[str]:
-    arguments = "" if call.input is UNSET else _value(call.input)
-    notes = [f"{call.duration_ms:g} ms"] if call.duration_ms is not None else []
-    if call.status not in (None, "ok"):
-        notes.append(str(call.status))
-    suffix = f"  ({', '.join(notes)})" if notes else ""
-    yield f"    -> {clean(call.tool)}({arguments}){suffix}"
-    if call.output is not UNSET:
-        yield style.paint("dim", f"    <- {_value(call.output)}")
-    if call.error:
-        yield style.paint("red", f"    !! {_value(call.error)}")
-
-
-def _value(value: Any) -> str:
-    text = value if isinstance(value, str) else dump_json(value).decode()
-    return clean(cut(text, MAX_VALUE))
 
 
 def cut(text: str, limit: int) -> str:

@@ -7,6 +7,9 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from agentv.reports.turns import case_name
+from agentv.scoring.scorer import TURN
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -20,13 +23,24 @@ MAX_RUNS = 200
 MAX_LISTED = 10
 """Cases that the line of a group lists."""
 ALL = 1_000_000_000
+CaseKey = tuple[str, str, str | None, str]
+"""Eval, case, persona and target, which repetitions share."""
+
+
+def case_key(record: ResultRecord) -> CaseKey:
+    """Return the case, persona and target of a run."""
+    return record.eval_id, record.case_id, record.persona_id or None, record.target
+
+
+_REASONS = ("undecided", "error", TURN)
+"""Details of a result that tell failures apart."""
 
 
 def failure_key(record: ResultRecord) -> bytes:
     """Return a digest of the reasons why a run did not pass: equal for runs that failed in the same way."""
     error = record.error and (record.error.kind, record.error.message)
     reasons = [
-        (result.name, result.type, result.status, result.misses, *map(result.details.get, ("undecided", "error")))
+        (result.name, result.type, result.status, result.misses, *map(result.details.get, _REASONS))
         for result in record.evaluators
         if result.status not in ("pass", "skipped")
     ]
@@ -46,6 +60,7 @@ class FailedRun(NamedTuple):
     score: float | None
     attempts: int
     place: str
+    persona_id: str | None = None
 
     @classmethod
     def of(cls, event: RunFinished) -> FailedRun:
@@ -61,12 +76,18 @@ class FailedRun(NamedTuple):
             record.score,
             record.attempts,
             event.place,
+            record.persona_id or None,
         )
 
     @property
-    def case(self) -> tuple[str, str, str]:
-        """The case and the target, which repetitions share."""
-        return self.eval_id, self.case_id, self.target
+    def case(self) -> CaseKey:
+        """The case, persona and target, which repetitions share."""
+        return self.eval_id, self.case_id, self.persona_id, self.target
+
+    @property
+    def name(self) -> str:
+        """The id of the case, with its persona."""
+        return case_name(self.case_id, self.persona_id)
 
 
 class FailureGroup:

@@ -10,9 +10,10 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.redaction import shorten
-from agentv.reports.diff import case_label, case_location, failure_kind, failure_reasons
+from agentv.reports.diff import case_location, failure_kind, failure_reasons
 from agentv.reports.failures import FailedRun, failure_key, which_runs
 from agentv.reports.terminal import clean, pluralize
+from agentv.reports.turns import run_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,7 +62,7 @@ class _FailedCase(NamedTuple):
             return self.made
         first = self.runs[0]
         outcome = "failed" if first.status == "fail" else "error"
-        title = f"{first.case_id} {outcome} ({which_runs(self.runs)}), target {first.target}"
+        title = f"{first.name} {outcome} ({which_runs(self.runs)}), target {first.target}"
         return self.made._replace(title=title)
 
 
@@ -117,7 +118,7 @@ def annotate_run(event: RunFinished, redact: Callable[[str], str]) -> Annotation
     """Return an annotation with the reasons why a run did not pass, at the line of its case."""
     record = event.record
     outcome = "failed" if record.status == "fail" else f"error ({failure_kind(record)})"
-    title = f"{case_label(record)} {outcome}, target {record.target}"
+    title = f"{run_label(record)} {outcome}, target {record.target}"
     return Annotation("error", *case_location(event), title, "\n".join(failure_reasons(record, redact)))
 
 

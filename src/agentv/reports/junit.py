@@ -13,9 +13,10 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
-from agentv.reports.diff import case_label, explain_failure, failure_kind, failure_reasons
+from agentv.reports.diff import explain_failure, failure_kind, failure_reasons
 from agentv.reports.files import open_private, write_all
 from agentv.reports.terminal import clean
+from agentv.reports.turns import run_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,7 +118,7 @@ class JunitFile:
 
     def _testcase(self, event: RunFinished, classname: str) -> Iterator[str]:
         record = event.record
-        name, place = self._attribute(case_label(record)), self._attribute(event.place or event.file)
+        name, place = self._attribute(run_label(record)), self._attribute(event.place or event.file)
         yield f'<testcase classname="{classname}" name="{name}" time="{_seconds(record):.3f}">'
         if record.status != "pass":
             tag = "failure" if record.status == "fail" else "error"

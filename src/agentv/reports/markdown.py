@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from agentv.model.events import ExecutionFinished, RunFinished
-from agentv.reports.case_table import CaseTable, tag_rates
+from agentv.reports.case_table import CaseTable, persona_rates, tag_rates
 from agentv.reports.console import (
     flaky_cases,
     format_interval,
@@ -25,6 +25,7 @@ from agentv.reports.diff import explain_failure
 from agentv.reports.failures import FailureGroups, which_runs
 from agentv.reports.files import open_private, write_all
 from agentv.reports.terminal import clean, pluralize
+from agentv.reports.turns import case_name
 from agentv.scoring.statistics import wilson
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class MarkdownPage:
             notes = [self._code(runs[0].target)] if len(summary.targets) > 1 else []
             notes += [which_runs(runs)] if summary.repeats is not None else []
             about = f" ({', '.join(notes)})" if notes else ""
-            return f"{self._code(runs[0].case_id)}{about}"
+            return f"{self._code(runs[0].name)}{about}"
 
         names = group.others(name)
         return [f"The same in {', '.join(names)}.", ""] if names else []
@@ -102,7 +103,8 @@ class MarkdownPage:
     def render(self, summary: Summary) -> str:
         """Return the page: the verdict, the table, the runs that did not pass, and the sums."""
         lines = [f"# {_title(summary)}", "", f"{_counts_text(summary)}.", "", *self._rates(summary), ""]
-        lines += self._tags(summary)
+        lines += self._groups("persona", persona_rates(summary))
+        lines += self._groups("tag", *tag_rates(summary))
         lines += self._cases(summary)
         lines += self._repeats(summary)
         # The page is read from its beginning: what failed comes before what could not be measured.
@@ -127,7 +129,8 @@ class MarkdownPage:
         lines = [f"Repeated: {repeats_text(summary.repeats)}.", ""]
         shown: list[str] = []
         for case in flaky_cases(summary.repeats)[:MAX_SHOWN]:
-            line = f"- FLAKY {self._code(case.case_id)} {passed_fraction(case)} · {self._code(case.target)}"
+            name = self._code(case_name(case.case_id, case.persona_id))
+            line = f"- FLAKY {name} {passed_fraction(case)} · {self._code(case.target)}"
             if byte_size([*shown, line]) > ROOM_FOR_FLAKY:
                 break
             shown.append(line)
@@ -166,15 +169,14 @@ class MarkdownPage:
         named = [*names, *([f"{more:,} more"] if more else [])]
         return [f"Not shown, and did not pass either: {', '.join(named)}.", ""]
 
-    def _tags(self, summary: Summary) -> list[str]:
-        """Return the table of pass rates by tag."""
-        tags, more = tag_rates(summary)
-        if not tags:
+    def _groups(self, name: str, groups: list[tuple[str, OutcomeCounts]], more: int = 0) -> list[str]:
+        """Return a table of pass rates, by persona or by tag."""
+        if not groups:
             return []
-        lines = ["| tag | passed | failed | errors | pass rate (95 % CI) |", "|---|---:|---:|---:|---:|"]
+        lines = [f"| {name} | passed | failed | errors | pass rate (95 % CI) |", "|---|---:|---:|---:|---:|"]
         lines += [
-            f"| {self._code(tag)} | {counts.passed:,} | {counts.failed:,} | {counts.errors:,} | {_rate(counts)} |"
-            for tag, counts in tags
+            f"| {self._code(group)} | {counts.passed:,} | {counts.failed:,} | {counts.errors:,} | {_rate(counts)} |"
+            for group, counts in groups
         ]
         return [*lines, *([f"| {more:,} more | | | | |"] if more else []), ""]
 
@@ -264,9 +266,9 @@ def fenced_block(text: str) -> str:
 
 
 def _label(run: FailedRun, summary: Summary | None = None) -> str:
-    """Return the id of the case, with the number of the repetition from the second on unless it is told elsewhere."""
+    """Return the name of the case, with the number of the repetition from the second on unless it is told elsewhere."""
     is_told = summary is not None and summary.repeats is not None
-    return f"{run.case_id} #{run.repeat + 1}" if run.repeat and not is_told else run.case_id
+    return f"{run.name} #{run.repeat + 1}" if run.repeat and not is_told else run.name
 
 
 def _rate(counts: OutcomeCounts) -> str:

@@ -9,9 +9,11 @@ from typing import IO, TYPE_CHECKING
 from agentv.model.events import ExecutionStarted, RunFinished
 from agentv.reports.failures import failure_key
 from agentv.reports.terminal import MIN_WIDTH, Style, clean, fit, pluralize
+from agentv.reports.turns import run_label, turn_of, turn_prefix
 
 if TYPE_CHECKING:
     from agentv.model.events import AttemptFinished, Event
+    from agentv.model.results import EvaluatorResult, ResultRecord
     from agentv.redaction import Redactor
 
 LIVE_INTERVAL_S = 0.1
@@ -40,7 +42,7 @@ class ProgressCounts:
     """Counts of finished runs, tokens and cost."""
 
     def __init__(self) -> None:
-        self.planned = self.done = self.failed = self.errors = self.tokens = 0
+        self.planned = self.done = self.failed = self.errors = self.tokens = self.turns = 0
         self.cost = 0.0
         self.waits_until = 0.0
         """Monotonic time until which a target is rate limited."""
@@ -72,6 +74,7 @@ class ProgressCounts:
         """Return the numbers of runs as short texts."""
         passed = self.done - self.failed - self.errors
         counts = [f"{self.done:,} of {self.planned:,}", f"{passed:,} passed"]
+        counts[1:1] = [pluralize(self.turns, "turn")] if self.turns else []
         counts += [f"{self.failed:,} failed"] if self.failed else []
         counts += [pluralize(self.errors, "error")] if self.errors else []
         return [counts[0], "waiting: rate limited", *counts[1:]] if self.waits_until > monotonic() else counts
@@ -119,11 +122,15 @@ class LiveProgress:
             self._write(CLEAR)
 
     def handle_attempt(self, event: AttemptFinished) -> None:
-        """Show that a target is rate limited: no run may finish for a while."""
+        """Count a turn, and show that a target is rate limited: no run may finish for a while."""
         error = event.response.error
-        if error is None or error.code != RATE_LIMITED:
-            return
         now = monotonic()
+        if error is None or error.code != RATE_LIMITED:
+            self._counts.turns += event.turn > 0
+            if event.turn and now - self._drawn_at >= LIVE_INTERVAL_S:
+                self._drawn_at = now
+                self._write(CLEAR + self._line())
+            return
         pause = error.retry_after_s if isinstance(error.retry_after_s, float) else MIN_WAIT_S
         was_shown, self._counts.waits_until = self._counts.waits_until > now, max(self._counts.waits_until, now + pause)
         if not was_shown:
@@ -140,9 +147,9 @@ class LiveProgress:
         if key in self._shown or len(self._shown) >= MAX_FAILURES:
             return
         self._shown.add(key)
-        misses = (result.misses[0] for result in record.evaluators if result.misses)
+        misses = (f"{_in_turn(result, record)}{result.misses[0]}" for result in record.evaluators if result.misses)
         reason = record.error.message if record.error else next(misses, "")
-        text = self._redactor.text(f"{record.case_id}  {reason.splitlines()[0] if reason else ''}")
+        text = self._redactor.text(f"{run_label(record)}  {reason.splitlines()[0] if reason else ''}")
         width = self._width() - len(record.status) - 1
         self._write(f"{CLEAR}{self._style.verdict(record.status)} {fit(text, width).rstrip()}\n")
         self._drawn_at = 0.0
@@ -192,11 +199,27 @@ class PlainProgress:
             self._printed_at = monotonic()
         elif isinstance(event, RunFinished):
             self._counts.add(event)
-            now = monotonic()
-            if now - self._printed_at >= PLAIN_INTERVAL_S:
-                self._printed_at = now
-                self._stream.write(clean(f"agentv: {', '.join(self._counts.parts())}") + "\n")
-                self._stream.flush()
+            self._print()
+
+    def _print(self) -> None:
+        now = monotonic()
+        if now - self._printed_at >= PLAIN_INTERVAL_S:
+            self._printed_at = now
+            self._stream.write(clean(f"agentv: {', '.join(self._counts.parts())}") + "\n")
+            self._stream.flush()
+
+
+class PlainTurnProgress(PlainProgress):
+    """The same for conversations, which may take minutes: turns are counted, too."""
+
+    def handle_attempt(self, event: AttemptFinished) -> None:
+        """Count a turn, and print a line every few seconds."""
+        self._counts.turns += event.turn > 0
+        self._print()
+
+
+def _in_turn(result: EvaluatorResult, record: ResultRecord) -> str:
+    return turn_prefix(None, turn_of(result) if record.turns else 0, str)
 
 
 def _duration(seconds: float) -> str:

@@ -1,19 +1,21 @@
-"""`--dump-traces`: the trace of each attempt in a file of its own, named after its case."""
+"""`--dump-traces`: the trace of each attempt, or of each turn, in a file of its own, named after its case."""
 
 from __future__ import annotations
 
 import os
 import re
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
 
 from agentv.jsonio import dump_json
 from agentv.model.events import AttemptFinished, RunFinished
 from agentv.reports.files import NO_LINKS, open_private, write_all
 from agentv.scoring.calls import trace_from_messages
+from agentv.scoring.turns import split_turns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from agentv.model.conversation import TraceEvent
@@ -27,7 +29,25 @@ _SAFE = re.compile(r"\w[-\w. @+=,()]*").fullmatch
 _UNSAFE = re.compile(r"[^\w-]+")
 _DEVICES = re.compile(r"(?i)(?:aux|con|nul|prn|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:\..*)?").fullmatch
 
-_RunId = tuple[str, str, str, int]
+
+class _RunId(NamedTuple):
+    """The names of a run."""
+
+    eval_id: str
+    target: str
+    case_id: str
+    persona_id: str | None
+    repeat: int
+
+
+class _Part(NamedTuple):
+    """An attempt at a run, or at one of its turns."""
+
+    attempt: int
+    turn: int = 0
+    """Number of the turn, from 1; 0 if the case is one question."""
+    conversation: int = 1
+    """Number of the conversation: one that fails on its thread is held again on another."""
 
 
 class TraceFolder:
@@ -37,8 +57,8 @@ class TraceFolder:
         self.name = str(path)
         self._path = path
         self._redactor = redactor
-        self._active: set[_RunId] = set()
-        """Unfinished runs of which an attempt was written."""
+        self._active: dict[_RunId, list[str]] = {}
+        """Unfinished runs of which an attempt was written, with the ids of their conversations."""
         self._folders: dict[tuple[str, str], Path] = {}
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A folder that cannot be written to must not waste an execution.
@@ -48,34 +68,38 @@ class TraceFolder:
 
     def handle_attempt(self, event: AttemptFinished) -> None:
         """Write the trace of this attempt."""
-        run = (event.eval_id, event.target, event.case_id, event.repeat)
-        self._active.add(run)
-        self._write(run, event.attempt, event.execution_id, trace_of(event.response))
+        run = _RunId(event.eval_id, event.target, event.case_id, event.persona_id, event.repeat)
+        conversations = self._active.setdefault(run, [])
+        if event.turn and event.conversation_id not in conversations:
+            conversations.append(event.conversation_id)
+        part = _Part(event.attempt, event.turn, len(conversations))
+        self._write(run, part, event.execution_id, trace_of(event.response))
 
     def handle(self, event: Event) -> None:
         """Write the trace of a run that ended without a finished attempt, by its time limit."""
         if isinstance(event, RunFinished):
             record = event.record
-            run = (record.eval_id, record.target, record.case_id, record.repeat)
+            run = _RunId(record.eval_id, record.target, record.case_id, record.persona_id or None, record.repeat)
             if run not in self._active:
-                self._write(run, record.attempts, record.execution_id, trace_of(event.response))
-            self._active.discard(run)
+                for part, response in _parts(event):
+                    self._write(run, part, record.execution_id, trace_of(response))
+            self._active.pop(run, None)
 
-    def _write(self, run: _RunId, attempt: int, execution_id: str, trace: tuple[TraceEvent, ...] | None) -> None:
-        eval_id, target, case_id, repeat = run
+    def _write(self, run: _RunId, part: _Part, execution_id: str, trace: tuple[TraceEvent, ...] | None) -> None:
         value = {
-            "case_id": case_id,
-            "eval_id": eval_id,
+            "case_id": run.case_id,
+            **({"persona_id": run.persona_id} if run.persona_id else {}),
+            "eval_id": run.eval_id,
             "execution_id": execution_id,
-            "target": target,
-            "repeat": repeat,
-            "attempt": attempt,
+            "target": run.target,
+            "repeat": run.repeat,
+            **({"turn": part.turn} if part.turn else {}),
+            "attempt": part.attempt,
             "trace": trace,
         }
-        suffix = f"~repeat-{repeat + 1}" if repeat else ""
-        name = f"{self._safe(case_id)}{suffix}.attempt-{attempt}.json"
         # Only the folder was named: a link in it may lead anywhere.
-        file, is_regular = open_private(self._folder(eval_id, target) / name, os.O_TRUNC | NO_LINKS)
+        path = self._folder(run.eval_id, run.target) / self._name(run, part)
+        file, is_regular = open_private(path, os.O_TRUNC | NO_LINKS)
         try:
             write_all(file, self._redactor.line(dump_json(value)) + b"\n")
         except OSError:
@@ -84,6 +108,14 @@ class TraceFolder:
             raise
         finally:
             os.close(file)
+
+    def _name(self, run: _RunId, part: _Part) -> str:
+        """Return the name of a file; `~` is in no safe name, so that no two runs share one."""
+        suffix = f"~persona-{self._safe(run.persona_id)}" if run.persona_id else ""
+        suffix += f"~repeat-{run.repeat + 1}" if run.repeat else ""
+        suffix += f"~conversation-{part.conversation}" if part.conversation > 1 else ""
+        suffix += f"~turn-{part.turn}" if part.turn else ""
+        return f"{self._safe(run.case_id)}{suffix}.attempt-{part.attempt}.json"
 
     def _folder(self, eval_id: str, target: str) -> Path:
         folder = self._folders.get((eval_id, target))
@@ -97,6 +129,14 @@ class TraceFolder:
 
     def _safe(self, name: str) -> str:
         return safe_file_name(self._redactor.text(name))
+
+
+def _parts(event: RunFinished) -> Iterator[tuple[_Part, ProviderResponse]]:
+    """Yield the reply of a run, or those of its turns."""
+    if not event.response.turns:
+        yield _Part(event.record.attempts), event.response
+    for number, exchange in enumerate(split_turns(event.response), 1):
+        yield _Part(max(1, exchange.attempts), number), exchange.response
 
 
 def trace_of(response: ProviderResponse) -> tuple[TraceEvent, ...] | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from os import urandom
 from random import uniform
 from time import perf_counter
 from types import coroutine
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from agentv.formats.normalize import drop_invalid_numbers, failure_from_exceptio
 from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.unread import with_unread
 from agentv.model.events import Attempt
-from agentv.model.response import ProviderResponse, ResponseError, Unread
+from agentv.model.response import NOT_STARTED, UNREACHABLE, ProviderResponse, ResponseError, Unread
 from agentv.process.threads import raised_by_user_code
 from agentv.protocols import PARTIAL_REPLY, REPLIES
 from agentv.run.circuit_breaker import is_unreachable
@@ -125,10 +126,12 @@ class RunAttempts(NamedTuple):
 class AttemptHistory:
     """Attempts of a run so far, and the request of the next one."""
 
-    __slots__ = ("log", "rate_limited", "request", "waited_ms")
+    __slots__ = ("_scope", "log", "rate_limited", "request", "waited_ms")
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, scope: RetryScope | None = None) -> None:
         self.request = request
+        self._scope = scope
+        """Failures after which a turn is sent again; `None` if each attempt is a new conversation."""
         self.log: tuple[Attempt, ...] = ()
         self.rate_limited = 0
         """Number of attempts that ended with `rate_limited`."""
@@ -148,8 +151,11 @@ class AttemptHistory:
         before, self.log = self.log, (*self.log, attempt)
         if response.success or error is None or not self._may_retry(error, policy):
             return RunAttempts(_with_failures(response, before), request.attempt, self.log)
-        # A new thread: a retry must not continue the conversation of a failed attempt.
-        self.request = replace(request, attempt=request.attempt + 1, thread_id=None)
+        if self._scope is not None:
+            self.request = replace(request, attempt=request.attempt + 1)
+        else:  # a new thread: a retry must not continue the conversation of a failed attempt
+            new = new_conversation_id()
+            self.request = replace(request, attempt=request.attempt + 1, thread_id=None, conversation_id=new)
         self.waited_ms = 0.0
         return None
 
@@ -172,6 +178,8 @@ class AttemptHistory:
     def _may_retry(self, error: ResponseError, policy: RetryPolicy) -> bool:
         if error.code == QUOTA_EXHAUSTED:
             return False
+        if self._scope == "refused" and not was_refused(error):
+            return False
         if error.code == RATE_LIMITED:
             # Being rate limited is no failure of the run and uses up no retry; `retries: 0` still means none.
             self.rate_limited += 1
@@ -180,15 +188,56 @@ class AttemptHistory:
         return may_pass and self.request.attempt - self.rate_limited <= policy.retries
 
 
-async def try_run(
-    session: ProviderSession, request: Request, policy: RetryPolicy, is_stopping: Callable[[], bool]
+RetryScope = Literal["any", "refused"]
+"""Failures after which a turn of a conversation is sent again: any that is retryable, or only those of requests that
+the target refused before it accepted them, because its thread may have changed otherwise."""
+
+
+def was_refused(error: ResponseError) -> bool:
+    """Tell whether a request was refused before the target accepted it."""
+    return error.code in (RATE_LIMITED, UNREACHABLE, NOT_STARTED)
+
+
+def new_conversation_id() -> str:
+    """Return the id of a new conversation."""
+    return urandom(8).hex()
+
+
+class Slot:
+    """Concurrency slot of a conversation, held from its first request to its end."""
+
+    __slots__ = ("is_held",)
+
+    def __init__(self) -> None:
+        self.is_held = False
+
+    def release(self, limiter: RateLimiter) -> None:
+        """Give back the slot, if it is held."""
+        if self.is_held:
+            self.is_held = False
+            limiter.release_slot()
+
+
+async def try_run(  # noqa: PLR0913 - the last two are for turns of conversations
+    session: ProviderSession,
+    request: Request,
+    policy: RetryPolicy,
+    is_stopping: Callable[[], bool],
+    *,
+    slot: Slot | None = None,
+    scope: RetryScope | None = None,
 ) -> RunAttempts | None:
-    """Attempt a run until it succeeds or may not be retried; return `None` if the execution stops before."""
-    history = AttemptHistory(request)
+    """Attempt a run until it succeeds or may not be retried; return `None` if the execution stops before.
+
+    A turn of a conversation is attempted in the same way: it keeps its `slot`, and `scope` says after which failures it
+    is sent again.
+    """
+    history = AttemptHistory(request, scope)
     limiter = policy.limiter or RateLimiter()
+    keeps_slot = slot is not None
     try:
         while True:
-            permit = limiter.try_acquire() or await _acquire((history,), limiter)
+            permit = (limiter.try_acquire() if slot is None else None) or await _acquire((history,), limiter, slot)
             if not isinstance(permit, Permit):
                 return None if permit is None else history.reject(permit)
             responses: tuple[ProviderResponse, ...] = ()
@@ -200,7 +249,7 @@ async def try_run(
                 setattr(error, LOG, history.interrupted_log())
                 raise
             finally:
-                limiter.release(permit, responses)
+                limiter.release(permit, responses, keeps_slot=keeps_slot)
             outcome = _add(history, responses[0], policy)
             if was_broken and is_unreachable(responses[0].error):
                 return None  # the run that broke the circuit has reported the error
@@ -273,10 +322,17 @@ async def within_run_timeout(
         return [RunAttempts(cut_reply(timeout.__cause__, error), number, log or ())] * count
 
 
-async def _acquire(histories: Sequence[AttemptHistory], limiter: RateLimiter) -> Permit | ResponseError | None:
-    """Wait for a permit to send the next requests of these runs."""
-    tokens = sum(_estimate_tokens(history.request) for history in histories) if limiter.counts_tokens else 0.0
-    permit = await limiter.acquire(len(histories), tokens)
+async def _acquire(
+    histories: Sequence[AttemptHistory], limiter: RateLimiter, slot: Slot | None = None
+) -> Permit | ResponseError | None:
+    """Wait for a permit to send the next requests of these runs, or the next turn of a conversation."""
+    has_slot = slot is not None and slot.is_held
+    permit: Permit | ResponseError | None = None if slot is None else limiter.try_acquire(has_slot=has_slot)
+    if permit is None:
+        tokens = sum(_estimate_tokens(history.request) for history in histories) if limiter.counts_tokens else 0.0
+        permit = await limiter.acquire(len(histories), tokens, has_slot=has_slot)
+    if slot is not None and isinstance(permit, Permit):
+        slot.is_held = True
     if isinstance(permit, Permit):
         for history in histories:
             history.waited_ms += permit.waited_ms
@@ -293,18 +349,24 @@ def _add(history: AttemptHistory, response: ProviderResponse, policy: RetryPolic
 
 async def _back_off(histories: Sequence[AttemptHistory], limiter: RateLimiter, is_stopping: Callable[[], bool]) -> bool:
     """Wait before the next attempt; return `False` if the execution stops meanwhile."""
-    errors = [error for history in histories if (error := history.log[-1].error) is not None]
-    backoff = backoff_with_jitter(histories[0].log[-1].number)
+    loop = asyncio.get_running_loop()
+    since = loop.time()
+    goes_on = await back_off([history.log[-1] for history in histories], limiter, is_stopping)
+    for history in histories:
+        history.waited_ms += (loop.time() - since) * 1000
+    return goes_on
+
+
+async def back_off(failed: Sequence[Attempt], limiter: RateLimiter, is_stopping: Callable[[], bool]) -> bool:
+    """Wait after these failed attempts; return `False` if the execution stops meanwhile."""
+    errors = [attempt.error for attempt in failed if attempt.error is not None]
+    backoff = backoff_with_jitter(failed[0].number)
     if any(error.retry_after_s is not UNSET and error.retry_after_s > 0 for error in errors):
         return True  # the limiter pauses all attempts at the target
     if any(error.code == RATE_LIMITED for error in errors):
         limiter.pause(backoff)
         return True
-    loop = asyncio.get_running_loop()
-    since = loop.time()
     await asyncio.sleep(backoff)
-    for history in histories:
-        history.waited_ms += (loop.time() - since) * 1000
     return not is_stopping()
 
 
@@ -383,6 +445,8 @@ def _normalize(value: object, policy: RetryPolicy, request: Request) -> Provider
     """Return the value that a provider returned as a valid reply."""
     if not isinstance(value, ProviderResponse):
         return _failed("protocol", f"the provider returned a {type(value).__name__}, not a ProviderResponse")
+    if value.turns:  # a stored conversation, each of whose turns was read when it was asked
+        return value
     try:
         response = with_unread(drop_invalid_numbers(normalize(value)), request.input_messages)
     except Exception as error:  # noqa: BLE001 - it may contain objects of any class

@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from agentv.errors import AgentVError
 from agentv.jsonio import dump_json
 from agentv.model.events import AttemptFinished, RunFinished
-from agentv.model.request import Request, Scope
+from agentv.model.request import PersonaSettings, Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import RunResult
-from agentv.run.attempt import RetryPolicy, RunAttempts, try_many, try_run, within_run_timeout
+from agentv.run.attempt import (
+    RetryPolicy,
+    RunAttempts,
+    new_conversation_id,
+    try_many,
+    try_run,
+    within_run_timeout,
+)
 from agentv.run.circuit_breaker import CircuitBreaker
 from agentv.run.claims import ClaimQueue
+from agentv.run.conversation import try_conversation
 from agentv.run.costs import Spending
-from agentv.run.options import DEFAULT_TIMEOUT_S
+from agentv.run.options import DEFAULT_TIMEOUT_S, USER_MODEL
 from agentv.run.rate_limit import RateLimiter, RateLimits
 from agentv.run.records import make_record, now
+from agentv.run.users.plan import plan_conversation
 from agentv.scoring.scorer import CaseScorer, needs_trace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from agentv.evals import Eval
+    from agentv.model.conversation import Message
     from agentv.model.events import Attempt
     from agentv.protocols import OpenProvider
     from agentv.run.claims import SharedClaims
@@ -79,6 +93,8 @@ class Engine:
         """Targets that were given up because they cannot be reached or started."""
         self.breaks_circuits = True
         """`False` to try every run, however often its target could not be reached."""
+        self.personas: Mapping[tuple[str, str], PersonaSettings] = {}
+        """Headers and variables of personas by eval and id, with environment variables resolved."""
         self.redact: Callable[[str], str] = str
         """Redaction of texts that are cut in records."""
         self.interrupted = False
@@ -225,13 +241,41 @@ class Engine:
             policy = self._policies[key] = self._make_policy(first)
         provider = self._providers[key]
         if provider.batch is not None:
-            requests = [_request(planned) for planned in batch]
+            requests = [self._request(planned) for planned in batch]
             outcomes = await try_many(provider.batch, requests, policy, self.is_stopping)
+        elif first.case.case.is_conversation and not provider.settings.replies_with_runs:
+            plan = plan_conversation(first, self._follow(first), partial(self._ask_user_model, first.eval))
+            outcomes = [await try_conversation(provider, self._request(first), plan, policy, self.is_stopping)]
         else:
-            outcomes = [await try_run(provider.session, _request(first), policy, self.is_stopping)]
+            outcomes = [await try_run(provider.session, self._request(first), policy, self.is_stopping)]
         if policy.limiter is not None and policy.limiter.is_broken:
             self._give_up(key, policy.limiter)
         return outcomes
+
+    async def _ask_user_model(self, eval_: Eval, name: str, messages: Sequence[Message], seed: int) -> ProviderResponse:
+        """Send messages to the model of a simulated user, within the limits of its target."""
+        key = (eval_.id, USER_MODEL + name)
+        provider = self._providers[key]
+        policy = self._policies.get(key)
+        if policy is None:
+            target = next(target for target in eval_.user_models if target.name == name)
+            limiter = self.limiters.setdefault(
+                dump_json(target.settings), RateLimiter(RateLimits.of(provider.settings))
+            )
+            policy = RetryPolicy.resolve(self._options, provider.settings, eval_.limits)._replace(
+                limiter=limiter, count_cost=self.spending.make_cost_counter(provider.settings, eval_.prices)
+            )
+            self._policies[key] = policy
+        request = Request(
+            id="user",
+            input_messages=tuple(messages),
+            new_messages=tuple(messages),
+            conversation_id=new_conversation_id(),
+            seed=seed,
+        )
+        outcome = await try_run(provider.session, request, policy, lambda: False)
+        stopped = ResponseError(kind="transport", message="the execution was stopped before it had answered")
+        return ProviderResponse(success=False, error=stopped) if outcome is None else outcome.response
 
     def _give_up(self, key: tuple[str, str], limiter: RateLimiter) -> None:
         """Start no more runs of a target that cannot be reached; the execution ends if there is no other target."""
@@ -280,21 +324,32 @@ class Engine:
                     eval_id=planned.eval.id,
                     case_id=request.id,
                     target=planned.target.name,
+                    persona_id=request.persona_id,
                     repeat=request.repeat,
                     attempt=request.attempt,
+                    turn=request.turn if request.is_conversation else 0,
+                    conversation_id=request.conversation_id,
                     response=response,
                 )
             )
 
         return report
 
-
-def _request(planned: PlannedRun) -> Request:
-    case = planned.case.case
-    return Request(
-        id=case.id,
-        input_messages=case.input_messages,
-        vars=case.vars,
-        index=planned.case.index,
-        repeat=planned.repeat,
-    )
+    def _request(self, planned: PlannedRun) -> Request:
+        case = planned.case.case
+        persona_id = case.persona_id
+        request = Request(
+            id=case.id,
+            input_messages=case.input_messages,
+            new_messages=case.input_messages,
+            vars=case.vars,
+            index=planned.case.index,
+            repeat=planned.repeat,
+            conversation_id=new_conversation_id(),
+            is_conversation=case.is_conversation,
+            persona_id=persona_id,
+        )
+        if persona_id is None:
+            return request
+        settings = self.personas.get((planned.eval.id, persona_id), PersonaSettings())
+        return replace(request, headers=settings.headers, env=settings.env)

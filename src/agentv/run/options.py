@@ -8,6 +8,8 @@ from msgspec import Meta, Struct
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_RETRIES = 2
 DEFAULT_CONCURRENCY = 10
+USER_MODEL = "user\0"
+"""Prefix of the keys of the providers of user models."""
 
 
 Times = Annotated[int, Meta(ge=1, le=100_000)]
@@ -21,6 +23,8 @@ class RunOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Globs of case ids; all by default."""
     tags: tuple[str, ...] = ()
     """Tags: a case with any of them is run; all cases by default."""
+    personas: tuple[str, ...] = ()
+    """Globs of persona ids, `default` for cases without a persona; all by default."""
     repeat: Times | None = None
     """Number of runs of each case with each target."""
     timeout_s: Seconds | None = None
@@ -56,6 +60,7 @@ class RunKeywords(TypedDict, total=False):
 
     cases: str | Sequence[str]
     tags: str | Sequence[str]
+    personas: str | Sequence[str]
     repeat: int | None
     timeout_s: float | None
     run_timeout_s: float | None

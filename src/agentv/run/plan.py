@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agentv.jsonio import dump_json
 from agentv.matching.text import name_match
+from agentv.model.request import DEFAULT_PERSONA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +21,7 @@ KEY_BYTES = 8
 
 
 class PlannedRun(NamedTuple):
-    """One repetition of one case with one target."""
+    """One repetition of one case with one target and one persona."""
 
     order: int
     """Position in the plan, from 0."""
@@ -54,12 +55,13 @@ def plan_runs(evals: Sequence[Eval], options: RunOptions) -> Iterator[PlannedRun
     for eval_ in evals:
         targets = [(target, dump_json(target.settings)) for target in eval_.targets]
         for case in selected_cases(eval_, options):
-            content = _content(case)
-            for target, settings in targets:
-                for repeat in range(options.repeat or case.repeat):
-                    key = _key(eval_.id, content, settings, repeat)
-                    yield PlannedRun(order, eval_, case, target, repeat, key, content)
-                    order += 1
+            for variant in selected_variants(case, options):
+                content = _content(variant)
+                for target, settings in targets:
+                    for repeat in range(options.repeat or case.repeat):
+                        key = _key(eval_.id, content, settings, repeat)
+                        yield PlannedRun(order, eval_, variant, target, repeat, key, content)
+                        order += 1
 
 
 def count_runs(evals: Sequence[Eval], options: RunOptions) -> PlanCounts:
@@ -67,10 +69,11 @@ def count_runs(evals: Sequence[Eval], options: RunOptions) -> PlanCounts:
     cases = skipped = left_out = runs = 0
     repeats = False
     for eval_ in evals:
-        if not options.cases and not options.tags and not eval_.has_only:  # the loader has counted all cases
-            selected = eval_.count - eval_.skipped
-            cases += selected
+        is_whole = not (options.cases or options.tags or options.personas or eval_.has_only)
+        if is_whole:  # the loader has counted all cases
+            cases += eval_.count - eval_.skipped
             skipped += eval_.skipped
+            selected = eval_.variants
             planned = selected * options.repeat if options.repeat else eval_.repeats
             repeats = repeats or planned > selected
             runs += len(eval_.targets) * planned
@@ -84,9 +87,10 @@ def count_runs(evals: Sequence[Eval], options: RunOptions) -> PlanCounts:
             if case.skip:
                 skipped += 1
                 continue
-            cases += 1
+            variants = len(selected_variants(case, options))
+            cases += variants > 0
             repeats = repeats or (options.repeat or case.repeat) > 1
-            runs += len(eval_.targets) * (options.repeat or case.repeat)
+            runs += len(eval_.targets) * variants * (options.repeat or case.repeat)
     return PlanCounts(cases, skipped, left_out, runs, repeats)
 
 
@@ -97,6 +101,19 @@ def selected_cases(eval_: Eval, options: RunOptions) -> Iterator[CheckedCase]:
         for case in eval_.cases
         if not case.skip and (case.only or not eval_.has_only) and _is_selected(case, options)
     )
+
+
+def selected_variants(case: CheckedCase, options: RunOptions) -> Sequence[CheckedCase]:
+    """Return the case with each of its personas that is to be run; without personas the case itself."""
+    variants = case.variants or (case,)
+    if not options.personas:
+        return variants
+    return [variant for variant in variants if has_persona(variant.case.persona_id, options.personas)]
+
+
+def has_persona(persona_id: str | None, globs: Sequence[str]) -> bool:
+    """Tell whether a persona matches one of the globs; `default` stands for none."""
+    return any(name_match(glob, persona_id or DEFAULT_PERSONA) for glob in globs)
 
 
 def _is_selected(case: CheckedCase, options: RunOptions) -> bool:

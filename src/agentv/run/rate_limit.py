@@ -92,6 +92,8 @@ class _Waiter(NamedTuple):
     requests: int
     tokens: float
     since: float
+    has_slot: bool = False
+    """`True` for a further turn of a conversation, which has a concurrency slot already."""
 
 
 class RateLimiter:
@@ -112,6 +114,7 @@ class RateLimiter:
         self._tokens = _Throttle(limits.tokens_per_minute) if limits.tokens_per_minute else None
         self._has_throttle = self._requests is not None or self._tokens is not None
         self._queue: deque[_Waiter] = deque()
+        """Waiting callers; those with a slot stand first, since those without one may wait for theirs."""
         self._timer: asyncio.TimerHandle | None = None
         self._issued = 0
         self._in_flight = 0
@@ -142,13 +145,17 @@ class RateLimiter:
         """Tell whether the target has a limit of tokens."""
         return self._tokens is not None
 
-    def try_acquire(self) -> Permit | None:
-        """Return a permit at once, or `None` if the caller must wait in the queue."""
-        if self._has_throttle or self._paused_until or self._queue or self._circuit_error is not None:
+    def try_acquire(self, *, has_slot: bool = False) -> Permit | None:
+        """Return a permit at once, or `None` if the caller must wait in the queue.
+
+        A conversation keeps the slot of its first turn (`has_slot`), and needs only a permit for each further one.
+        """
+        if self._has_throttle or self._paused_until or self._circuit_error is not None:
             return None
-        if self._in_flight + 1 > self._window or self._is_cancelled:
-            return None
-        self._in_flight += 1
+        if not has_slot:
+            if self._queue or self._in_flight + 1 > self._window or self._is_cancelled:
+                return None
+            self._in_flight += 1
         self._issued += 1
         return Permit(self._issued)
 
@@ -160,17 +167,23 @@ class RateLimiter:
         is_half_open = self.breaker is not None and self.breaker.is_half_open
         return min(1.0 if is_half_open else self._concurrency_window, self._max_concurrency)
 
-    async def acquire(self, requests: int = 1, tokens: float = 0.0) -> Permit | ResponseError | None:
+    async def acquire(
+        self, requests: int = 1, tokens: float = 0.0, *, has_slot: bool = False
+    ) -> Permit | ResponseError | None:
         """Wait for a permit; return an error while the circuit is open, and `None` after `cancel_waiters`.
 
         `tokens` is an estimate, used until replies have reported how many tokens they use.
         """
-        if self._is_cancelled:
+        if self._is_cancelled and not has_slot:
             return None
         loop = asyncio.get_running_loop()
         expected = tokens if self._mean_tokens is None else self._mean_tokens * requests
-        waiter = _Waiter(loop.create_future(), requests, expected, loop.time())
-        self._queue.append(waiter)
+        waiter = _Waiter(loop.create_future(), requests, expected, loop.time(), has_slot)
+        if has_slot:
+            at = next((at for at, other in enumerate(self._queue) if not other.has_slot), len(self._queue))
+            self._queue.insert(at, waiter)
+        else:
+            self._queue.append(waiter)
         self._issue_permits()
         try:
             return await waiter.permit
@@ -178,20 +191,27 @@ class RateLimiter:
             if waiter.permit.cancelled():
                 with suppress(ValueError):  # already taken from the queue, by a permit released a moment ago
                     self._queue.remove(waiter)
-            elif isinstance(waiter.permit.result(), Permit):  # issued to a caller that is gone
+            elif isinstance(waiter.permit.result(), Permit) and not has_slot:  # issued to a caller that is gone
                 self._in_flight -= 1
             self._issue_permits()
             raise
 
-    def release(self, permit: Permit, responses: Sequence[ProviderResponse] = ()) -> None:
-        """Give back a permit, and adapt the limits to the replies."""
-        self._in_flight -= 1
+    def release(self, permit: Permit, responses: Sequence[ProviderResponse] = (), *, keeps_slot: bool = False) -> None:
+        """Give back a permit, and adapt the limits to the replies; a conversation keeps its slot until its end."""
+        if not keeps_slot:
+            self._in_flight -= 1
         for response in responses:
             self._on_response(permit, response)
             if self.breaker is not None:
                 self._update_breaker(self.breaker, response.error)
         if self._tokens is not None:
             self._correct_tokens(self._tokens, permit, responses)
+        if self._queue:
+            self._issue_permits()
+
+    def release_slot(self) -> None:
+        """Give back the concurrency slot of a conversation."""
+        self._in_flight -= 1
         if self._queue:
             self._issue_permits()
 
@@ -251,7 +271,7 @@ class RateLimiter:
             self._answer_waiters(self._circuit_error)
         if self._paused_until <= now:
             self._paused_until = 0.0
-        while self._queue and self._in_flight + 1 <= self._window:
+        while self._queue and (self._queue[0].has_slot or self._in_flight + 1 <= self._window):
             ready_at = self._ready_at()
             if ready_at > now:
                 self._timer = loop.call_at(ready_at, self._issue_permits)
@@ -265,7 +285,7 @@ class RateLimiter:
     def _issue_permit(self, waiter: _Waiter, now: float) -> None:
         if waiter.permit.done():  # cancelled a moment ago
             return
-        self._in_flight += 1
+        self._in_flight += not waiter.has_slot
         self._issued += 1
         if self._requests is not None:
             self._requests.take(now, waiter.requests, self._rate_factor)
@@ -274,10 +294,12 @@ class RateLimiter:
         waiter.permit.set_result(Permit(self._issued, waiter.tokens, (now - waiter.since) * 1000))
 
     def _answer_waiters(self, answer: ResponseError | None) -> None:
-        while self._queue:
-            waiter = self._queue.popleft()
-            if not waiter.permit.done():
+        """Answer the callers in the queue; a conversation under way goes on waiting when the others are let go."""
+        going_on = [waiter for waiter in self._queue if waiter.has_slot and answer is None]
+        for waiter in self._queue:
+            if not waiter.permit.done() and not (waiter.has_slot and answer is None):
                 waiter.permit.set_result(answer)
+        self._queue = deque(going_on)
 
     def _update_breaker(self, breaker: CircuitBreaker, error: ResponseError | None) -> None:
         if breaker.error is not None:

@@ -11,8 +11,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.jsonio import dump_json
-from agentv.model.results import RecordedCall, ResultRecord
+from agentv.model.results import RecordedCall, RecordedTurn, ResultRecord
 from agentv.scoring.calls import resolve_calls, trace_from_messages
+from agentv.scoring.turns import split_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
     from msgspec import UnsetType
 
     from agentv.model.conversation import Message, TraceEvent
-    from agentv.model.response import ProviderResponse
+    from agentv.model.request import Case
+    from agentv.model.response import Fault, ProviderResponse, TurnReply
     from agentv.model.results import DiffLabels, RunResult
     from agentv.run.attempt import RunAttempts
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
     from agentv.run.shards import ShardPlan
+    from agentv.scoring.turns import Exchange
 
 MAX_INPUT = 1_000
 """Characters of an input in a record."""
@@ -76,14 +79,59 @@ def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
         calls_complete=result.calls_complete,
         tags=tuple(dict.fromkeys(case.tags)) or UNSET,
         place=str(planned.case.location or "") or UNSET,
-        input=_cut(_prompt(case.input_messages), MAX_INPUT, redact) or UNSET,
+        input=_cut(_prompt(_asked(case, response)), MAX_INPUT, redact) or UNSET,
         calls=_recorded_calls(response, redact),
         metadata=case.metadata or UNSET,
+        persona_id=case.persona_id or UNSET,
+        turns=recorded_turns(response, redact) or UNSET,
+        ended_by=response.ended_by or UNSET,
+        fault=UNSET if response.ended_by is None else fault_of(result),
+        simulator=response.simulator or UNSET,
         sides=sides if shard and any(sides) else UNSET,
     )
     if options.include_messages or options.include_trace:
         return with_conversation(record, case.input_messages, response, options)
     return record
+
+
+def _asked(case: Case, response: ProviderResponse) -> Sequence[Message]:
+    """Return the messages of the request; of a conversation, all of its messages."""
+    return response.output_messages or () if response.turns else case.input_messages
+
+
+def recorded_turns(response: ProviderResponse, redact: Callable[[str], str] = str) -> tuple[RecordedTurn, ...]:
+    """Return the turns of a conversation with their numbers; empty if it is one reply."""
+    turns = zip(response.turns, split_turns(response), strict=True)
+    return tuple([_recorded_turn(turn, exchange, redact) for turn, exchange in turns])
+
+
+def _recorded_turn(turn: TurnReply, exchange: Exchange, redact: Callable[[str], str]) -> RecordedTurn:
+    reply, known = turn.response, resolve_calls(exchange.response)
+    is_known = known.source is not None and known.complete and known.calls is not None
+    return RecordedTurn(
+        index=turn.index,
+        first_message=turn.first_message,
+        last_message=turn.last_message,
+        latency_ms=reply.latency_ms,
+        tokens_usage=reply.tokens_usage,
+        cost_usd=reply.cost_usd,
+        calls=len(known.calls or ()) if is_known else None,
+        attempts=turn.attempts,
+        user=_cut(_prompt(exchange.user), MAX_INPUT, redact) or UNSET,
+    )
+
+
+_FAULTS: dict[str, Fault] = {
+    **dict.fromkeys(("agent", "protocol", "timeout"), "agent"),
+    **dict.fromkeys(("transport", "interrupted"), "environment"),
+    "simulator": "simulator",
+}
+"""Sides to blame by kinds of errors."""
+
+
+def fault_of(result: RunResult) -> Fault:
+    """Return the side to blame for a conversation that could not be measured; `none` if it was."""
+    return "none" if result.error is None else _FAULTS[result.error.kind]
 
 
 def _prompt(messages: Sequence[Message]) -> str:
@@ -125,7 +173,10 @@ def with_conversation(
 
 
 def _trace(response: ProviderResponse) -> tuple[TraceEvent, ...] | None:
-    """Return the agent's own trace, else one made from its messages."""
+    """Return the agent's own trace, else one made from its messages; of a conversation, those of all turns."""
+    if response.turns:
+        traces = [_trace(exchange.response) for exchange in split_turns(response)]
+        return None if None in traces else tuple([event for trace in traces for event in trace or ()])
     if response.trace is not None or response.output_messages is None:
         return response.trace
     return trace_from_messages(response.output_messages)

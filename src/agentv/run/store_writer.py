@@ -80,11 +80,21 @@ def _encode_response(response: ProviderResponse, persist: Persist) -> bytes | No
     """Encode as much of a reply as `persist` allows."""
     if persist == "summary":
         return None
-    if persist == "messages" and (response.raw_response is not None or response.reasoning is not None):
-        response = replace(response, raw_response=None, reasoning=None)
-    if persist == "messages" and response.trace_ref is not None and response.trace_hash is not None:
-        response = replace(response, trace=None)  # the hash recognises the file when it is read again
+    if persist == "messages":
+        response = _without_details(response)
     return dump_json(response)
+
+
+def _without_details(response: ProviderResponse) -> ProviderResponse:
+    """Return the reply, or the replies of its turns, without raw data, reasoning, and traces that are in files."""
+    if response.turns:
+        turns = [replace(turn, response=_without_details(turn.response)) for turn in response.turns]
+        response = replace(response, turns=tuple(turns))
+    if response.raw_response is not None or response.reasoning is not None:
+        response = replace(response, raw_response=None, reasoning=None)
+    if response.trace_ref is not None and response.trace_hash is not None:
+        response = replace(response, trace=None)  # the hash recognises the file when it is read again
+    return response
 
 
 def redact_results(pending: Sequence[PendingResult], redactor: Redactor) -> list[ResultRow]:
@@ -241,6 +251,7 @@ class StoreWriter:
             content=content,
             target_settings=settings,
             rounds=rounds,
+            persona_id=case.case.persona_id,
         )
 
     def _run(self) -> None:

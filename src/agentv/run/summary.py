@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from agentv.exit_codes import decide_exit_code
 from agentv.model.judging import JudgeSums, JudgeUsage, add_tokens
+from agentv.model.request import DEFAULT_PERSONA
 from agentv.model.response import TokensUsage
 from agentv.model.results import Coverage, Distribution, OutcomeCounts, RepeatedCase, RepeatedTarget, Repeats, Summary
 from agentv.scoring.statistics import pass_at_k, pass_hat_k, wilson
@@ -29,8 +30,8 @@ MAX_LISTED = 100
 """Repeated cases that a summary lists one by one."""
 MAX_TAGS = 1_000
 """Tags that are counted; one for each case would take memory without an end."""
-CaseKey = tuple[str, str, str]
-"""Eval, target and case."""
+CaseKey = tuple[str, str, str, str | None]
+"""Eval, target, case and persona."""
 MAX_LOST = 10
 _ROUNDING = 1e-9
 DIGITS = 6
@@ -59,11 +60,17 @@ class Gates(NamedTuple):
             outcomes.append(GateOutcome(rate >= self.min_pass_rate - _ROUNDING, text))
         if self.max_regressions is not None:
             lost = [key for key in failed if key in self.passed_before]
-            names = ", ".join([*(case_id for _, _, case_id in lost[:MAX_LOST]), *(["…"] if lost[MAX_LOST:] else [])])
+            names = ", ".join([*map(_case_name, lost[:MAX_LOST]), *(["…"] if lost[MAX_LOST:] else [])])
             cases = f"{len(lost):,} of the {len(self.passed_before):,} cases that passed in {self.baseline} fail now"
             text = f"--max-regressions {self.max_regressions}: {cases}{f': {names}' if names else ''}"
             outcomes.append(GateOutcome(len(lost) <= self.max_regressions, text))
         return outcomes
+
+
+def _case_name(key: CaseKey) -> str:
+    """Return the id of a case, with its persona."""
+    _, _, case_id, persona_id = key
+    return case_id if persona_id is None else f"{case_id} [{persona_id}]"
 
 
 class GateOutcome(NamedTuple):
@@ -158,17 +165,21 @@ class CaseOutcomes(NamedTuple):
         return 0 if self.flaky else 1 if self.failed else 2 if self.errors else 3
 
 
+_GroupKey = tuple[str, str, str | None]
+"""Eval, target and persona."""
+
+
 class RepeatCounter:
     """Outcomes of every case, independent of the order in which runs finish."""
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[str, str], dict[str, CaseOutcomes]] = {}
+        self._groups: dict[_GroupKey, dict[str, CaseOutcomes]] = {}
         # Many cases share few distinct values, so that a case costs its name and one reference.
         self._shared: dict[CaseOutcomes, CaseOutcomes] = {}
 
     def add(self, record: ResultRecord) -> None:
         """Add one run."""
-        group = self._groups.setdefault((record.eval_id, record.target), {})
+        group = self._groups.setdefault((record.eval_id, record.target, record.persona_id or None), {})
         passed, failed, errors = group.get(record.case_id) or (0, 0, 0)
         is_pass, is_fail = record.status == "pass", record.status == "fail"
         outcomes = CaseOutcomes(passed + is_pass, failed + is_fail, errors + (not is_pass and not is_fail))
@@ -177,7 +188,7 @@ class RepeatCounter:
     def failed(self) -> list[CaseKey]:
         """Return the cases of which not more than half of the measured runs passed."""
         return [
-            (*key, case_id)
+            (*key[:2], case_id, key[2])
             for key, group in self._groups.items()
             for case_id, outcomes in group.items()
             if outcomes.measured and outcomes.passed <= outcomes.failed
@@ -188,7 +199,7 @@ class RepeatCounter:
         # Sums over distinct outcomes: there are few of them, however many cases there are.
         table: OutcomeTable = {}
         by_target: dict[str, OutcomeTable] = {}
-        for (_, target), _, outcomes in self._repeated():
+        for (_, target, _), _, outcomes in self._repeated():
             of_target = by_target.setdefault(target, {})
             table[outcomes] = table.get(outcomes, 0) + 1
             of_target[outcomes] = of_target.get(outcomes, 0) + 1
@@ -212,7 +223,7 @@ class RepeatCounter:
             **statistics,
         )
 
-    def _repeated(self) -> Iterator[tuple[tuple[str, str], str, CaseOutcomes]]:
+    def _repeated(self) -> Iterator[tuple[_GroupKey, str, CaseOutcomes]]:
         for key, group in self._groups.items():
             for case_id, outcomes in group.items():
                 if outcomes.runs > 1:
@@ -223,16 +234,16 @@ class RepeatCounter:
         evals_at = {name: at for at, name in enumerate(evals)}
         targets_at = {name: at for at, name in enumerate(targets)}
 
-        def sort_key(
-            item: tuple[tuple[str, str], str, CaseOutcomes],
-        ) -> tuple[int, int, list[tuple[int, str]], str, int]:
-            (eval_id, target), case_id, outcomes = item
-            return outcomes.rank, evals_at.get(eval_id, 0), _natural_key(case_id), case_id, targets_at.get(target, 0)
+        def sort_key(item: tuple[_GroupKey, str, CaseOutcomes]) -> tuple[Any, ...]:
+            (eval_id, target, persona_id), case_id, outcomes = item
+            place = (evals_at.get(eval_id, 0), _natural_key(case_id), case_id, persona_id or "")
+            return outcomes.rank, *place, targets_at.get(target, 0)
 
         return tuple(
             RepeatedCase(
                 eval_id=eval_id,
                 case_id=case_id,
+                persona_id=persona_id or UNSET,
                 target=target,
                 passed=outcomes.passed,
                 failed=outcomes.failed,
@@ -241,7 +252,9 @@ class RepeatCounter:
                 pass_rate=round(outcomes.passed / outcomes.measured, DIGITS) if outcomes.measured else None,
                 pass_rate_interval=interval(outcomes.passed, outcomes.measured),
             )
-            for (eval_id, target), case_id, outcomes in nsmallest(MAX_LISTED, self._repeated(), key=sort_key)
+            for (eval_id, target, persona_id), case_id, outcomes in nsmallest(
+                MAX_LISTED, self._repeated(), key=sort_key
+            )
         )
 
 
@@ -355,6 +368,7 @@ class Totals:
         self._evals = {name: OutcomeCounter() for name in names.evals}
         self._targets = {name: OutcomeCounter() for name in names.targets}
         self._tags: dict[str, OutcomeCounter] = {}
+        self._personas: dict[str, OutcomeCounter] = {}
         # Without repetitions and a baseline no case is needed by name: memory does not grow with the number of cases.
         has_baseline = gates is not None and gates.max_regressions is not None
         self._repeats = RepeatCounter() if planned.repeats or has_baseline else None
@@ -364,6 +378,13 @@ class Totals:
         self._cost = 0.0
         self._costs = 0
         self._judges = JudgeTotals()
+        self._conversations = 0
+        self._simulator_faults = 0
+        """Conversations that could not be measured because of the simulated user."""
+
+    def _simulator_warnings(self) -> list[str]:
+        faults, all_ = self._simulator_faults, self._conversations
+        return [f"{faults:,} of {all_:,} conversations could not be measured: simulator"] if faults else []
 
     def add(self, record: ResultRecord) -> None:
         """Add one run; the order does not matter."""
@@ -374,6 +395,9 @@ class Totals:
         self._targets[record.target].add(record)
         if record.tags:
             self._add_tags(record, record.tags)
+        self._personas.setdefault(record.persona_id or DEFAULT_PERSONA, OutcomeCounter()).add(record)
+        self._conversations += record.ended_by is not UNSET
+        self._simulator_faults += record.fault == "simulator"
         # The time until a run was given up is a limit of ours, not a latency of the agent.
         if record.latency_ms is not None and record.error is None:
             self._latencies.append(record.latency_ms)
@@ -395,6 +419,11 @@ class Totals:
         for tag in tags:
             if tag in self._tags or len(self._tags) < MAX_TAGS:
                 self._tags.setdefault(tag, OutcomeCounter()).add(record)
+
+    def _persona_counts(self) -> dict[str, OutcomeCounts]:
+        """Return the outcomes by persona, those without one at the end; none if no run has one."""
+        names = sorted(self._personas, key=lambda name: (name == DEFAULT_PERSONA, name))
+        return {name: self._personas[name].counts() for name in names} if names != [DEFAULT_PERSONA] else {}
 
     @property
     def runs(self) -> int:
@@ -431,11 +460,12 @@ class Totals:
             evals={name: counter.counts() for name, counter in self._evals.items()},
             targets={name: counter.counts() for name, counter in self._targets.items()},
             tags={name: counter.counts() for name, counter in sorted(self._tags.items())} or UNSET,
+            personas=self._persona_counts() or UNSET,
             repeats=self._repeats.repeats(list(self._evals), list(self._targets)) if self._repeats else None,
             out=out,
             judges=self._judges.sums() or UNSET,
             stopped=UNSET if end.stopped is None else end.stopped,
-            warnings=end.warnings or UNSET,
+            warnings=(*end.warnings, *self._simulator_warnings()) or UNSET,
             gates=tuple([f"{each.text}: {'met' if each.is_met else 'not met'}" for each in outcomes]) or UNSET,
         )
 

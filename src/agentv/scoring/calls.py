@@ -1,6 +1,5 @@
 """Source of a reply's tool calls; conversion between traces and messages."""
 
-import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 
 from agentv.model.conversation import Message, Status, ToolCall, TraceEvent, TraceSummary
 from agentv.model.response import ProviderResponse, Unread
+from agentv.scoring.turns import message_starts, shift_places, split_turns
 
 
 def summarize_calls(calls: Sequence[ToolCall]) -> TraceSummary:
@@ -210,8 +210,7 @@ BOTH = "the reply holds both `output_messages` and `trace`: only one is read; se
 BOTH_REF = BOTH.replace("`trace`", "`trace` (from `trace_ref`)")
 NAMES_ALONE = "`trace_summary` names tools but not how often they were called: send `tool_calls_by_name`"
 WITHOUT_NAME = "a call without a name"
-MESSAGE_PATH = re.compile(r"output_messages\[(\d+)\]")
-"""The beginning of the path of a place in a message; its group is the index of the message."""
+UNTOLD = "this turn tells nothing about calls, so calls may be missing"
 MAX_WARNINGS = 10
 """The number of places that were not understood with a warning of their own."""
 
@@ -234,8 +233,12 @@ class Calls(Struct, frozen=True, kw_only=True):
 def resolve_calls(response: ProviderResponse) -> Calls:
     """Return the calls of the first completely understood source with a named one.
 
-    Without such a source, return those of the first partly understood one, else of the first that tells anything.
+    Without such a source, return those of the first partly understood one, else of the first that tells anything. The
+    calls of a conversation are those of its turns.
     """
+    if response.turns:
+        replies = [exchange.response for exchange in split_turns(response)]
+        return join_calls([resolve_calls(reply) for reply in replies], replies)
     sent = _sent(response.output_messages or ())
     counted = summarize_calls(sent)
     names = counted.tool_calls_by_name
@@ -251,6 +254,55 @@ def resolve_calls(response: ProviderResponse) -> Calls:
     if unread:
         return _from_trace(response, traced, unread, complete=False)
     return _without_names(response, sent, traced)
+
+
+def join_calls(calls: Sequence[Calls], replies: Sequence[ProviderResponse]) -> Calls:
+    """Return the calls of a conversation, given those of its turns and their replies.
+
+    A turn that does not tell its calls makes those of the whole conversation a lower bound, unless no turn tells any.
+    """
+    warnings = tuple([f"turn {turn}: {warning}" for turn, known in enumerate(calls, 1) for warning in known.warnings])
+    if all(known.source is None for known in calls):
+        return Calls(source=None, calls=None, warnings=warnings)
+    unread: list[Unread] = []
+    for turn, (known, start) in enumerate(zip(calls, message_starts(replies), strict=True)):
+        unread += shift_places(known.unread, turn, start)
+        if known.source is None:
+            unread.append(Unread(path=f"turns[{turn}]", reason=UNTOLD))
+    summaries = [known.summary for known in calls if known.summary is not None]
+    return Calls(
+        source=_source_of_turns(calls),
+        calls=None if _has_counts_only(calls) else tuple([call for known in calls for call in known.calls or ()]),
+        summary=_add_summaries(summaries) if summaries else None,
+        complete=all(known.complete and known.source is not None for known in calls),
+        unread=tuple(unread),
+        warnings=warnings,
+    )
+
+
+def _has_counts_only(calls: Sequence[Calls]) -> bool:
+    return any(known.calls is None and known.source is not None for known in calls)
+
+
+def _source_of_turns(calls: Sequence[Calls]) -> Source:
+    """Return the source of a conversation's calls: of those of its turns, the one that tells least."""
+    sources = {known.source for known in calls}
+    if _has_counts_only(calls) or sources <= {"trace_summary", None}:
+        return "trace_summary"
+    return "trace" if "trace" in sources else "output_messages"
+
+
+def _add_summaries(summaries: Sequence[TraceSummary]) -> TraceSummary:
+    counts: dict[str, int] = {}
+    for summary in summaries:
+        for tool, number in summary.tool_calls_by_name.items():
+            counts[tool] = counts.get(tool, 0) + number
+    return TraceSummary(
+        event_count=sum(summary.event_count for summary in summaries),
+        tool_names=tuple(sorted({name for summary in summaries for name in summary.tool_names})),
+        tool_calls_by_name=counts,
+        error_count=sum(summary.error_count for summary in summaries),
+    )
 
 
 def _completely_understood(

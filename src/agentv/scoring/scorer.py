@@ -8,11 +8,12 @@ from msgspec.structs import replace
 
 from agentv.errors import EvaluationError, UndecidedError
 from agentv.evals import ConfiguredEvaluator
-from agentv.model.request import Case, Scope
+from agentv.model.request import CONVERSATION, EACH_TURN, Case, OneTurn, Over, Scope
 from agentv.model.response import TRACE_REF, ProviderResponse, ResponseError, Unread
 from agentv.model.results import DiffLabels, EvaluatorResult, RunResult, Verdict
 from agentv.protocols import Context, Evaluator, JudgeClient
-from agentv.scoring.calls import MESSAGE_PATH, Calls, resolve_calls
+from agentv.scoring.calls import Calls, join_calls, resolve_calls
+from agentv.scoring.turns import MESSAGE_PATH, agent_view, split_turns
 
 # A mean of tenths must not miss a threshold of 0.3 by the last bit of a float.
 TOLERANCE = 1e-9
@@ -163,12 +164,39 @@ class CaseScorer:
     def read(self, response: ProviderResponse) -> tuple[Calls, Context | None]:
         """Return the known calls and the context of evaluators; no context if the agent gave no usable reply."""
         response = self.include_trace_file(response)
+        if response.turns:
+            return self._read_turns(response)
         known = resolve_calls(response)
+        return known, self._context(response, known, self._case) if response.success else None
+
+    def _read_turns(self, response: ProviderResponse) -> tuple[Calls, Context | None]:
+        """Read a conversation: the context of evaluators of the whole has one for each turn."""
+        exchanges = split_turns(response)
+        replies = [exchange.response for exchange in exchanges]
+        calls = [resolve_calls(reply) for reply in replies]
+        known = join_calls(calls, replies)
         if not response.success:
             return known, None
-        context = Context(
+        scripted = self._case.turns or ()
+        before = self._case.input_messages
+        turns = []
+        for index, (exchange, calls_of_turn) in enumerate(zip(exchanges, calls, strict=True)):
+            case = replace(
+                self._case,
+                input_messages=(*before, *exchange.user),
+                expected_messages=scripted[index].expected_messages if index < len(scripted) else None,
+                turns=UNSET,
+            )
+            turns.append(self._context(exchange.response, calls_of_turn, case))
+            before = (*before, *exchange.messages)
+        return known, self._context(agent_view(response, replies), known, self._case, tuple(turns))
+
+    def _context(
+        self, response: ProviderResponse, known: Calls, case: Case, turns: tuple[Context, ...] = ()
+    ) -> Context:
+        return Context(
             response=response,
-            case=self._case,
+            case=case,
             candidate=response.text,
             output_messages=response.output_messages,
             trace=response.trace,
@@ -178,26 +206,43 @@ class CaseScorer:
             calls_complete=known.complete,
             unread=known.unread,
             incomplete=response.incomplete,
-            expected_messages=self._case.expected_messages,
+            expected_messages=case.expected_messages,
             scope=self._scope,
             ask=self._ask,
+            turns=turns,
         )
-        return known, context
 
     def include_trace_file(self, response: ProviderResponse) -> ProviderResponse:
         """Return the reply with the events of its `trace_ref` file and the places of it that were not understood.
 
         A file that cannot be read is such a place itself: it matters unless the messages tell all calls.
         """
-        return self._follow(response) if needs_trace_file(response) else response
+        if not needs_trace_file(response):
+            return response
+        if not response.turns:
+            return self._follow(response)
+        turns = [replace(turn, response=self.include_trace_file(turn.response)) for turn in response.turns]
+        return replace(response, turns=tuple(turns))
 
     def readings(self, context: Context) -> tuple[Context, ...]:
         """Return the context, and where its messages may begin with an echo of the request, one without it too."""
+        if context.turns:
+            return self._readings_of_turns(context)
         response = without_echo(context.response)
         if response is None:
             return (context,)
         _, new = self.read(response)
         return (context,) if new is None else (context, new)
+
+    def _readings_of_turns(self, context: Context) -> tuple[Context, ...]:
+        replies = [without_echo(turn.response) for turn in context.turns]
+        if not any(replies):
+            return (context,)
+        new = [reply or turn.response for reply, turn in zip(replies, context.turns, strict=True)]
+        calls = [resolve_calls(reply) for reply in new]
+        turns = [self._context(*parts) for parts in zip(new, calls, [turn.case for turn in context.turns], strict=True)]
+        whole = self._context(agent_view(context.response, new), join_calls(calls, new), context.case, tuple(turns))
+        return context, whole
 
     def conclude(self, response: ProviderResponse, known: Calls, results: Sequence[EvaluatorResult]) -> RunResult:
         """Return the result of the case."""
@@ -226,10 +271,19 @@ class CaseScorer:
     def sides(self, response: ProviderResponse, result: RunResult) -> list[DiffLabels | None]:
         """Return for each result the labels of its alignment, or `None` if there is none."""
         _, context = self.read(response)
+        if context is None:
+            return [None] * len(result.evaluators)
+        pairs = zip(self._checks, result.evaluators, strict=False)
         return [
-            DiffLabels(*labels) if context is not None and (labels := checked.evaluator.sides(context)) else None
-            for checked in self._checks[: len(result.evaluators)]
+            DiffLabels(*labels) if (labels := checked.evaluator.sides(_turn_of(found, context))) else None
+            for checked, found in pairs
         ]
+
+
+def _turn_of(result: EvaluatorResult, context: Context) -> Context:
+    """Return the context of the turn that a result is about; the whole if it is about no single turn."""
+    turn = result.details.get(TURN)
+    return context.turns[turn - 1] if isinstance(turn, int) and 0 < turn <= len(context.turns) else context
 
 
 def _judge_warnings(name: str, details: Mapping[str, Any]) -> Iterator[str]:
@@ -244,6 +298,8 @@ def _judge_warnings(name: str, details: Mapping[str, Any]) -> Iterator[str]:
 
 def needs_trace_file(response: ProviderResponse) -> bool:
     """Return whether a reply names a trace file that was not read yet, and has no events with calls itself."""
+    if response.turns:
+        return any(needs_trace_file(turn.response) for turn in response.turns)
     if response.trace_ref is None or any(place.path == TRACE_REF for place in response.unread):
         return False
     if response.trace is None:
@@ -251,8 +307,58 @@ def needs_trace_file(response: ProviderResponse) -> bool:
     return response.trace_hash is None and not any(event.type == "tool_call" for event in response.trace)
 
 
+TURN = "turn"
+"""Key in the details of a result: the number of the turn that it is about, from 1."""
+
+
 def evaluate(checked: ConfiguredEvaluator, context: Context) -> ResultOrCoroutine:
-    """Run one evaluator; an exception becomes its result and never ends the run."""
+    """Run one evaluator over the part of the conversation that its `over` names.
+
+    An exception becomes its result and never ends the run.
+    """
+    over: Over = getattr(checked.evaluator, "over", "conversation")
+    if over == CONVERSATION:
+        return _evaluate_context(checked, context)
+    return _evaluate_turns(checked, context.turns or (context,), over)
+
+
+def _evaluate_turns(checked: ConfiguredEvaluator, turns: Sequence[Context], over: Over) -> ResultOrCoroutine:
+    if checked.evaluator.skip:
+        return checked.evaluator.result("skipped", None)
+    count = len(turns)
+    if over == EACH_TURN:
+        numbers = range(1, count + 1)
+    else:
+        number = over.turn if isinstance(over, OneTurn) else count
+        if number > count:
+            reason = f"there is no turn {number}: the conversation has {count} {'turn' if count == 1 else 'turns'}"
+            return checked.evaluator.result("error", None, details={"undecided": [reason]})
+        numbers = range(number, number + 1)
+    results = [_evaluate_context(checked, turns[number - 1]) for number in numbers]
+    if all(isinstance(result, EvaluatorResult) for result in results):
+        return worst_of_turns(numbers, [result for result in results if isinstance(result, EvaluatorResult)])
+    return _await_turns(numbers, results)
+
+
+async def _await_turns(numbers: Sequence[int], results: Sequence[ResultOrCoroutine]) -> EvaluatorResult:
+    return worst_of_turns(numbers, [await await_result(result) for result in results])
+
+
+def worst_of_turns(numbers: Sequence[int], results: Sequence[EvaluatorResult]) -> EvaluatorResult:
+    """Return the result that decides: a failure, else what could not be decided, else the lowest score."""
+    order = {"fail": 0, "error": 1}
+    ranks = [(order.get(result.status, 2), -1.0 if result.score is None else result.score) for result in results]
+    at = ranks.index(min(ranks))
+    worst, details = results[at], {**results[at].details, TURN: numbers[at]}
+    if len(results) > 1:
+        details["turns"] = [
+            {TURN: number, "status": result.status, "score": result.score}
+            for number, result in zip(numbers, results, strict=True)
+        ]
+    return replace(worst, details=details)
+
+
+def _evaluate_context(checked: ConfiguredEvaluator, context: Context) -> ResultOrCoroutine:
     if checked.evaluator.skip:
         return checked.evaluator.result("skipped", None)
     if (reason := _cannot_decide(checked, context)) is not None:

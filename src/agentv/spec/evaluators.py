@@ -172,12 +172,17 @@ def with_expected_messages(
     golden = [item.evaluator for item in iter_evaluators(checked) if item.evaluator.type == "expected_messages"]
     if expected is None and not golden:
         return checked
-    has_calls = any(message.tool_calls for message in expected or () if message.role == "assistant")
+    has_calls = has_expected_calls(expected)
     if not has_calls and not all(evaluator.skip for evaluator in golden):
         raise SpecError([Problem("expected_messages", "no assistant message holds tool calls to compare")])
     if golden or not has_calls:
         return checked
     return checked + check_evaluators([{"type": "expected_messages"}])
+
+
+def has_expected_calls(expected: Sequence[Message] | None) -> bool:
+    """Tell whether expected messages hold tool calls to compare."""
+    return any(message.tool_calls for message in expected or () if message.role == "assistant")
 
 
 def can_fail(checks: Sequence[ConfiguredEvaluator]) -> bool:

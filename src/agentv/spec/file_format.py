@@ -17,6 +17,94 @@ Plain = str | int | float | bool | None
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
+class TurnEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One turn of a conversation: a message of the user, or a value that resumes a pending agent."""
+
+    user: str | dict[str, Any] | UnsetType = UNSET
+    """The message of the user: a text, or a message with `content`. `file://` names a file that contains the text."""
+    simulate: dict[str, Any] | UnsetType | None = UNSET
+    """From here on, the simulated user goes on; settings for it may follow. It is the last entry."""
+    resume: Any = UNSET
+    """The value for an agent that waits for one, such as an approval, in place of a message."""
+    expected: Messages | UnsetType = UNSET
+    """The same as `expected_messages`."""
+    expected_messages: Messages | UnsetType = UNSET
+    """The expected messages of this turn: their tool calls must be made, in this order."""
+    evaluators: list[Any] = []
+    """Evaluators of this turn only."""
+
+
+class PersonaEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A person on the user side of a conversation."""
+
+    id: Annotated[str, Meta(min_length=1)]
+    """The name of the persona, which `persona` of a case and results use."""
+    description: str = ""
+    """A description for a simulated user; it is never sent to the target."""
+    vars: dict[str, Any] = {}
+    """Variables of its cases, unless a case has its own."""
+    headers: dict[str, str] = {}
+    """Headers of its requests, over those of the target; `${NAME}` stands for an environment variable."""
+    env: dict[str, str] = {}
+    """Environment variables of the program of a `cli` target; `${NAME}` stands for one of ours."""
+
+
+class FactEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A fact that a simulated user tells when the agent asks for it."""
+
+    value: str | int | float
+    """The value."""
+    asked: Names | UnsetType = UNSET
+    """Words or regular expressions in the agent's message that ask for it; by default the words of the fact's name."""
+    tell: Annotated[str, Meta(min_length=1)] | None = None
+    """The sentence that tells it, with `{{ value }}`; by default the value alone."""
+
+
+class StopEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Rules that end a conversation with a simulated user."""
+
+    agent_says: Names | UnsetType = UNSET
+    """Regular expressions for the agent's message, in any case of letters."""
+    made: list[dict[str, Any]] = []
+    """Calls that reach the goal, as in `expected` of `tool_trajectory`; their status is `ok` unless stated."""
+    max_turns: Annotated[int, Meta(ge=1, le=1000)] | UnsetType = UNSET
+    """The largest number of messages of the user, scripted ones included; 12 by default."""
+    min_turns: Annotated[int, Meta(ge=1, le=1000)] | UnsetType = UNSET
+    """The smallest number of turns, unless an error or a limit ends the conversation; 1 by default."""
+    max_tool_errors: Annotated[int, Meta(ge=1, le=1000)] | UnsetType = UNSET
+    """The number of failed tool calls in a row that ends the conversation; 5 by default."""
+
+
+class SimulateEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A simulated user."""
+
+    user: Literal["script", "facts", "model"] | UnsetType = UNSET
+    """The driver: `facts` tells facts when it is asked for them, `model` asks a model, `script` says the turns only."""
+    opening: Annotated[str, Meta(min_length=1)] | None = None
+    """The first message; without it the driver writes one."""
+    goal: Annotated[str, Meta(min_length=1)] | None = None
+    """The goal of the user."""
+    facts: dict[str, FactEntry | str | int | float] = {}
+    """The facts by name: a value, a mapping with `value`, or `unknown` for something that the user does not know."""
+    fallback: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    """The answer to questions that no fact answers; `I do not know.` by default."""
+    nudge: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    """The message when the agent neither asks nor finishes; `Please go on.` by default."""
+    stop: StopEntry = StopEntry()
+    """Rules that end the conversation."""
+    target: Annotated[str, Meta(min_length=1)] | None = None
+    """The target that writes the messages, with `user: model`."""
+    retries: Annotated[int, Meta(ge=0, le=10)] | UnsetType = UNSET
+    """The number of new conversations after a fault of the simulated user; 1 by default."""
+
+
+class SimulateTurnEntry(SimulateEntry, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The turn from which on the simulated user goes on; its settings take precedence over those of the case."""
+
+    max_turns: Annotated[int, Meta(ge=1, le=1000)] | UnsetType = UNSET
+    """The same as `max_turns` of `stop`."""
+
+
 class CaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One test case."""
 
@@ -32,8 +120,14 @@ class CaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     """The same as `expected_messages`."""
     expected_messages: Messages | UnsetType = UNSET
     """The expected conversation: its tool calls must be made, in this order."""
+    turns: list[Any] | UnsetType = UNSET
+    """The turns of a conversation; `input` is then the history before it."""
+    simulate: dict[str, Any] | UnsetType = UNSET
+    """A simulated user, who writes the messages of the conversation, or goes on after its `turns`."""
+    persona: Names | None = None
+    """The user: the id of a persona, or a list, which runs the case with each; `default` stands for none."""
     evaluators: list[Any] = []
-    """Evaluators of this case, in addition to those of `defaults`."""
+    """Evaluators of this case, in addition to those of `defaults`; in a conversation, of all of its turns."""
     vars: dict[str, Any] = {}
     """Variables for the agent; `{{ name }}` in the input is replaced by the value of one of them."""
     tags: list[str] = []
@@ -61,6 +155,8 @@ class DefaultsEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Weighted mean score from which on a case passes, if every `required` evaluator passes."""
     vars: dict[str, Any] = {}
     """Variables for the agent, in addition to those of each case."""
+    persona: Names | None = None
+    """The user of cases without a `persona`."""
     tags: list[str] = []
     """Tags of every case."""
     timeout_s: Seconds | None = None
@@ -190,6 +286,10 @@ class EvalEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     """Names of the targets to test; by default all that are defined in this file."""
     targets: list[Any] = []
     """The systems under test, in addition to those of `agentv.yaml`."""
+    connectors: list[Any] | UnsetType = UNSET
+    """The same as `targets`."""
+    personas: list[Any] = []
+    """The users of conversations, in addition to those of `agentv.yaml` and of the folder `personas`."""
     judge: Annotated[str, Meta(min_length=1)] | None = None
     """The judge of evaluators that name none: a target, which need not be tested itself."""
     defaults: DefaultsEntry = DefaultsEntry()
@@ -198,6 +298,8 @@ class EvalEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     evalcases: list[Any] | UnsetType = UNSET
     """The same as `cases`."""
     tests: list[Any] | UnsetType = UNSET
+    """The same as `cases`."""
+    scenarios: list[Any] | UnsetType = UNSET
     """The same as `cases`."""
     dataset: Names | DatasetEntry | None = None
     """Files with one case per line or row, in addition to or instead of `cases`; or settings for such files."""
@@ -214,6 +316,8 @@ class ProjectEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Address of the JSON Schema of this file, for editors."""
     targets: list[Any] = []
     """The systems under test."""
+    personas: list[Any] = []
+    """The users of conversations, in addition to those of the folder `personas`."""
     judge: Annotated[str, Meta(min_length=1)] | None = None
     """The judge of evaluators, if neither they nor their eval name one: a target."""
     defaults: DefaultsEntry = DefaultsEntry()

@@ -15,7 +15,7 @@ from agentv.jsonio import find_duplicate_keys, parse_json
 from agentv.model.request import Case
 from agentv.model.response import ProviderResponse
 from agentv.model.results import RESULT_SCHEMA
-from agentv.spec.cases import check_messages
+from agentv.spec.messages import check_messages
 from agentv.spec.validation import short_repr, unknown_key_message
 
 if TYPE_CHECKING:

@@ -14,11 +14,12 @@ from agentv.errors import Location, Problem, SpecError
 from agentv.evals import CheckedCase, ConfiguredEvaluator, Eval, Limits, Target
 from agentv.model.mutation import AcceptedMutants
 from agentv.other_tools import top_level_hint
-from agentv.spec.cases import NOTHING_ASKED, CaseReader, encode_case
+from agentv.spec.cases import NOTHING_ASKED, CaseReader, EvaluatorObjects, encode_case
 from agentv.spec.dataset import SearchPaths, open_dataset, validate_dataset
 from agentv.spec.discovery import SUFFIXES, find_evals
 from agentv.spec.evaluators import CASE_NEVER_FAILS, NOTHING_CHECKED
 from agentv.spec.file_format import EvalEntry
+from agentv.spec.personas import check_personas, select_personas
 from agentv.spec.project import (
     Project,
     check_defaults,
@@ -29,6 +30,7 @@ from agentv.spec.project import (
     merge_checks,
     merge_defaults,
     printable_name,
+    with_personas,
 )
 from agentv.spec.targets import JudgeNames, check_targets, default_judge, select_targets, without_judge
 from agentv.spec.tools import declared_tools, merge_tools
@@ -36,6 +38,7 @@ from agentv.spec.validation import CaseCounts, IdRegistry, as_warning, build, du
 from agentv.spec.yaml import SourceFile
 
 if TYPE_CHECKING:
+    from agentv.model.request import Persona
     from agentv.spec.dataset import Dataset
     from agentv.spec.file_format import DefaultsEntry
 
@@ -75,7 +78,8 @@ def _stem(name: str) -> str:
     return name.removesuffix(suffix)
 
 
-CASE_LISTS = ("cases", "evalcases", "tests")
+CASE_LISTS = ("cases", "evalcases", "tests", "scenarios")
+TARGET_LISTS = ("targets", "connectors")
 HINTS = {
     "evaluators": "those of every case belong below `defaults`: `defaults: {evaluators: [...]}`",
     "provider": "a target has it: `targets: [{name: my-agent, provider: ...}]`",
@@ -145,6 +149,7 @@ class Loader:
             root=str(self._project.root),
             folder=str(self._folder),
             judges=judges,
+            personas=self._personas(data, defaults),
         )
         ids = IdRegistry()
         listed = self._listed(reader, ids)
@@ -157,7 +162,7 @@ class Loader:
         if self._problems:
             raise SpecError(without_consequences(self._problems))
         assert entry is not None  # noqa: S101 - otherwise there are problems
-        targets = self._without(targets, judges)
+        targets = self._without(targets, judges, reader.user_models)
         tools, _ = declared_tools(entry.tools)
         return Eval(
             id=entry.name or default_id,
@@ -174,15 +179,22 @@ class Loader:
             judges=judges.used,
             store=self._project.store,
             persist=self._project.persist,
-            is_settled=self._source is not None and not _has_glob(entry.dataset),
+            is_settled=self._is_settled(entry),
             count=counts.count,
             skipped=counts.skipped,
+            variants=counts.variants,
             repeats=counts.repeats,
             has_only=counts.only,
+            personas=tuple(reader.used_personas.values()),
+            has_conversations=reader.has_conversations,
+            user_models=judges.find(reader.user_models),
             tools=merge_tools(self._project.tools, tools),
             accepted=tuple([AcceptedMutants(**asdict(each)) for each in entry.mutate.accept]),
             warnings=(*self._warnings(dataset), *self._evaluator_warnings(checks, counts, defaults.threshold)),
         )
+
+    def _is_settled(self, entry: EvalEntry) -> bool:
+        return self._source is not None and not _has_glob(entry.dataset) and not self._project.persona_files
 
     def _build_entry(self, data: dict[str, Any]) -> EvalEntry | None:
         text, problems = to_json({key: _without_lists(key, data[key]) for key in data}, "")
@@ -193,15 +205,38 @@ class Loader:
 
     def _own_targets(self, data: dict[str, Any]) -> tuple[list[Target], bool]:
         """Return the targets of this file, and False if some of them are invalid."""
-        configs = data.get("targets")
-        targets, problems = check_targets(list(configs) if isinstance(configs, (list, tuple)) else [], self._source)
+        name = next((name for name in TARGET_LISTS if name in data), TARGET_LISTS[0])
+        if all(name in data for name in TARGET_LISTS):
+            self._problems.append(Problem("connectors", "'connectors' is another word for 'targets'; give one", "key"))
+        configs = data.get(name)
+        listed = list(configs) if isinstance(configs, (list, tuple)) else []
+        targets, problems = check_targets(listed, self._source, name)
         self._problems += problems
         return targets, not problems
 
+    def _personas(self, data: dict[str, Any], defaults: DefaultsEntry) -> dict[str, Persona]:
+        """Return the personas of the project and of this file by id; those of the file take precedence."""
+        own, problems = check_personas(data.get("personas"))
+        personas = {persona.id: persona for persona in (*self._project.personas, *own)}
+        if not problems:
+            _, problems = select_personas(defaults.persona, personas, "defaults.persona")
+        self._problems += problems
+        return personas
+
     def _warnings(self, dataset: Dataset | None) -> tuple[Problem, ...]:
-        own = self._source.warnings if self._source else ()
+        own = [*(self._source.warnings if self._source else ()), *self._other_words()]
         files = dataset.files if dataset else ()
         return (*self._project.warnings, *own, *(warning for file in files for warning in file.warnings))
+
+    def _other_words(self) -> list[Problem]:
+        """Return hints about lists under the names of another tool."""
+        words = {"scenarios": "cases", "connectors": "targets"}
+        hints = [
+            Problem(name, f"`{name}` is read as `{ours}`, which is its name here", "key")
+            for name, ours in words.items()
+            if name in self._data
+        ]
+        return [self._source.locate(hint) if self._source else hint for hint in hints]
 
     def _evaluator_warnings(
         self, checks: Sequence[ConfiguredEvaluator], counts: CaseCounts, threshold: float | None
@@ -217,7 +252,7 @@ class Loader:
         return (*self._texts(dataset), *(str(Path(folder, name)) for folder, name in named if isinstance(name, str)))
 
     def _texts(self, dataset: Dataset | None) -> tuple[str, ...]:
-        files = [self._project.file, self._source.path if self._source else None]
+        files = [self._project.file, self._source.path if self._source else None, *self._project.persona_files]
         files += [file.name.path for file in dataset.files] if dataset else []
         return tuple(str(file.resolve()) for file in files if file is not None)
 
@@ -247,11 +282,13 @@ class Loader:
         where = f"in {display_path(self._project.file)}, " if self._project.file else ""
         return [Problem("", f"{where}{problem.path}: {problem.message}", "whole") for problem in problems]
 
-    def _without(self, targets: tuple[Target, ...], judges: JudgeNames) -> tuple[Target, ...]:
-        """Return the targets to test, without judges unless they were selected."""
+    def _without(
+        self, targets: tuple[Target, ...], judges: JudgeNames, user_models: Iterable[str]
+    ) -> tuple[Target, ...]:
+        """Return the targets to test, without judges and user models unless they were selected."""
         if self._selection.lone is not None or self._selection.names or self._data.get("target") is not None:
             return targets
-        names = {target.name for target in judges.used}
+        names = {*[target.name for target in judges.used], *user_models}
         return tuple(target for target in targets if target.name not in names) or targets
 
     def _listed(self, reader: CaseReader, ids: IdRegistry) -> list[CheckedCase]:
@@ -286,8 +323,8 @@ class Loader:
         return [] if case is None else [case]
 
     def _case(self, reader: CaseReader, data: Any, index: int, path: str, ids: IdRegistry) -> CheckedCase | None:
-        objects = _evaluator_objects(data)
-        text, problems = encode_case({**data, "evaluators": []} if objects else data, path)
+        plain, objects = EvaluatorObjects.take_from(data)
+        text, problems = encode_case(plain, path)
         if text is None:
             self._problems += problems
             return None
@@ -321,15 +358,7 @@ def _without_lists(key: str, value: Any) -> Any:
     """Return a value for the validation of the whole file, without lists whose items are checked separately."""
     if key == "defaults" and isinstance(value, Mapping) and isinstance(value.get("evaluators"), (list, tuple)):
         return {**value, "evaluators": []}
-    return [] if key in (*CASE_LISTS, "targets") and isinstance(value, (list, tuple)) else value
-
-
-def _evaluator_objects(data: Any) -> list[Any] | None:
-    """Return the evaluators of a case if some are Python objects, otherwise `None`."""
-    configs = data.get("evaluators") if isinstance(data, Mapping) else None
-    if not isinstance(configs, (list, tuple)) or all(isinstance(config, Mapping) for config in configs):
-        return None
-    return list(configs)
+    return [] if key in (*CASE_LISTS, *TARGET_LISTS, "personas") and isinstance(value, (list, tuple)) else value
 
 
 NO_CASES = "no cases: add `cases` or `dataset`"
@@ -415,7 +444,7 @@ def _load_file(path: Path, selection: TargetSelection, load_cached_project: Any)
     project_file = find_project(folder, owner)
     foreign = find_foreign_project(folder, owner)
     try:
-        project: Project = load_cached_project(project_file) if project_file else Project(folder)
+        project: Project = load_cached_project(project_file) if project_file else with_personas(folder)
         if foreign is not None:
             project = project._replace(warnings=(*project.warnings, _foreign_problem(foreign)))
         project_problems: tuple[Problem, ...] = ()
@@ -445,7 +474,7 @@ def load_data(
     """Load an eval from Python data with the keys of a file, as if it were in the current folder."""
     here = Path.cwd()
     project_file = find_project(here)
-    project = load_project(project_file) if project_file else Project(here)
+    project = load_project(project_file) if project_file else with_personas(here)
     return Loader(project, None, here, TargetSelection(targets, lone, judge), data).load("eval")
 
 

@@ -11,6 +11,7 @@ from agentv.errors import Problem, SpecError
 from agentv.spec.discovery import SUFFIXES, TRUSTS_ALL
 from agentv.spec.evaluators import check_evaluators
 from agentv.spec.file_format import DefaultsEntry, ProjectEntry
+from agentv.spec.personas import check_personas, find_persona_files, load_persona_files
 from agentv.spec.targets import check_targets, unknown_target
 from agentv.spec.tools import declared_tools
 from agentv.spec.validation import as_warning, build, short_repr
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from agentv.evals import ConfiguredEvaluator, Target
     from agentv.model.coverage import DeclaredTool
+    from agentv.model.request import Persona
     from agentv.model.response import Price
     from agentv.model.stored import Persist
 
@@ -43,7 +45,17 @@ class Project(NamedTuple):
     persist: Persist | None = None
     prices: dict[str, Price] = {}
     judge: str | None = None
+    personas: list[Persona] = []
+    """Personas of the project file and of the folder `personas`."""
+    persona_files: tuple[Path, ...] = ()
     tools: tuple[DeclaredTool, ...] = ()
+
+
+def with_personas(folder: Path) -> Project:
+    """Return the project of a folder without a project file, with the personas of its folder `personas`."""
+    files = find_persona_files(folder)
+    personas = load_persona_files([(path, display_path(path)) for path in files])
+    return Project(folder, personas=personas, persona_files=tuple(files))
 
 
 def find_project(folder: Path, owner: int | None = None) -> Path | None:
@@ -101,13 +113,15 @@ def load_project(path: Path) -> Project:
     configs = data.get("targets")
     targets, target_problems = check_targets(configs if isinstance(configs, list) else [], source)
     checks, evaluator_problems = check_defaults(data)
+    own, persona_problems = check_personas(data.get("personas"))
     tools, tool_problems = declared_tools(() if entry is None else entry.tools)
-    problems = [*problems, *target_problems, *evaluator_problems, *tool_problems]
+    problems = [*problems, *target_problems, *evaluator_problems, *persona_problems, *tool_problems]
     if entry is not None and entry.judge is not None and not target_problems:
         known = {target.name: target for target in targets}
         problems += [] if entry.judge in known else [Problem("judge", unknown_target(entry.judge, known))]
     if problems or entry is None:
         raise SpecError([source.locate(problem) for problem in problems])
+    shared = with_personas(path.parent)
     return Project(
         path.parent,
         [target._replace(folder=str(path.parent)) for target in targets],
@@ -119,6 +133,8 @@ def load_project(path: Path) -> Project:
         persist=entry.persist,
         prices=entry.prices,
         judge=entry.judge,
+        personas=[*shared.personas, *own],
+        persona_files=shared.persona_files,
         tools=tools,
     )
 
@@ -142,6 +158,7 @@ def merge_defaults(shared: DefaultsEntry, own: DefaultsEntry) -> DefaultsEntry:
         repeat=own.repeat or shared.repeat,
         threshold=shared.threshold if own.threshold is None else own.threshold,
         vars={**shared.vars, **own.vars},
+        persona=shared.persona if own.persona is None else own.persona,
         tags=[*shared.tags, *own.tags],
         timeout_s=own.timeout_s or shared.timeout_s,
         retries=shared.retries if own.retries is None else own.retries,

@@ -17,9 +17,17 @@ from agentv.formats.response import REPLY_KEYS
 from agentv.model.response import ProviderResponse
 from agentv.registry import EVALUATORS, PROVIDERS, find_evaluator, find_provider
 from agentv.spec.cases import CAMEL_CASE, MESSAGE_FIELDS
-from agentv.spec.dataset.columns import INPUT_FIELDS
-from agentv.spec.file_format import CaseEntry, EvalEntry, ProjectEntry
-from agentv.spec.loader import CASE_LISTS
+from agentv.spec.dataset.columns import CONVERSATION_FIELDS, INPUT_FIELDS
+from agentv.spec.file_format import (
+    CaseEntry,
+    EvalEntry,
+    PersonaEntry,
+    ProjectEntry,
+    SimulateEntry,
+    SimulateTurnEntry,
+    TurnEntry,
+)
+from agentv.spec.loader import CASE_LISTS, TARGET_LISTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -69,7 +77,13 @@ Kind = Literal["eval", "project"]
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 REF = "#/$defs/"
-ITEMS = {"evaluators": "Evaluator", "targets": "Target", **dict.fromkeys(CASE_LISTS, "CaseEntry")}
+ITEMS = {
+    "evaluators": "Evaluator",
+    "turns": "TurnEntry",
+    "personas": "PersonaEntry",
+    **dict.fromkeys(TARGET_LISTS, "Target"),
+    **dict.fromkeys(CASE_LISTS, "CaseEntry"),
+}
 """Definitions of the items of lists that the loader checks one by one."""
 CALL_FORMATS = ("ToolCall", "OpenAICall", "NamedCall")
 EMPTY_VALUES: tuple[Any, ...] = (None, "", [], (), {})
@@ -144,18 +158,20 @@ def _build_definitions(root: type[Struct]) -> Definitions:
     """Return the schemas of this class and of everything that it may contain, by name."""
     evaluators = {name: find_evaluator(name) for name in EVALUATORS}
     providers = {name: find_provider(name) for name in PROVIDERS}
-    classes: list[Any] = [root, CaseEntry, *evaluators.values(), *providers.values()]
-    classes += [ProviderResponse, OpenAICall, NamedCall]
+    classes: list[Any] = [root, CaseEntry, TurnEntry, PersonaEntry, SimulateEntry, SimulateTurnEntry]
+    classes += [*evaluators.values(), *providers.values(), ProviderResponse, OpenAICall, NamedCall]
     _, definitions = msgspec.json.schema_components(classes, ref_template=REF + "{name}")
     for cls in structs_in(classes):
         _describe(definitions[cls.__name__], field_docs(cls), definitions)
     _add_messages(definitions)
     _add_replies(definitions)
-    for name in (root.__name__, "DefaultsEntry", "CaseEntry"):
+    for name in (root.__name__, "DefaultsEntry", "CaseEntry", "TurnEntry"):
         for key, schema in definitions[name]["properties"].items():
             if key in ITEMS:
                 schema["items"] = _ref(ITEMS[key])
     _refine_case(definitions["CaseEntry"])
+    _refine_turn(definitions["TurnEntry"])
+    definitions["StopEntry"]["properties"]["made"]["items"] = _ref("Entry")
     if "DatasetEntry" in definitions:
         definitions["Template"] = _template(definitions["CaseEntry"])
         definitions["DatasetEntry"]["properties"]["template"]["anyOf"][0] = _ref("Template")
@@ -193,7 +209,26 @@ def _refine_case(case: Schema) -> None:
         properties[name] |= _ref("Messages")
     for alias, name in CAMEL_CASE.items():
         _add_alias(properties, alias, name)
-    case["anyOf"] = [{"required": [name]} for name in INPUT_FIELDS]
+    properties["turns"]["minItems"] = 1
+    _set_schema(properties["simulate"], _ref("SimulateEntry"))
+    case["anyOf"] = [{"required": [name]} for name in (*INPUT_FIELDS, *CONVERSATION_FIELDS)]
+
+
+def _refine_turn(turn: Schema) -> None:
+    properties = turn["properties"]
+    for name in ("expected", "expected_messages"):
+        _set_schema(properties[name], _ref("Messages"))
+    _set_schema(properties["user"], {"anyOf": [{"type": "string", "pattern": r"\S"}, _ref("Message")]})
+    _set_schema(properties["simulate"], {"anyOf": [_ref("SimulateTurnEntry"), {"type": "null"}]})
+    properties["evaluators"]["items"]["not"] = {"required": ["over"]}
+    turn["anyOf"] = [{"required": [name]} for name in ("user", "resume", "simulate")]
+
+
+def _set_schema(schema: Schema, new: Schema) -> None:
+    """Replace a schema, and keep its description."""
+    for key in [key for key in schema if key != "description"]:
+        del schema[key]
+    schema |= new
 
 
 def _template(case: Schema) -> Schema:

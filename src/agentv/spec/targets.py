@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -64,6 +64,17 @@ class JudgeNames:
                 problems += self._check(evaluator.asks, f"{path}[{index}]")
             problems += self.check(evaluator.inner, f"{path}[{index}].{evaluator.nested}")
         return problems
+
+    def use(self, name: str, path: str) -> list[Problem]:
+        """Return the problem of a target that is asked and does not exist."""
+        if self._known is None or name in self._known:
+            return []
+        return [Problem(path, unknown_target(name, self._known))]
+
+    def find(self, names: Iterable[str]) -> tuple[Target, ...]:
+        """Return the targets of these names."""
+        known = self._known or {}
+        return tuple(known[name] for name in names if name in known)
 
     def _check(self, judges: Sequence[str | None], path: str) -> Iterator[Problem]:
         if self._known is None:

@@ -265,7 +265,7 @@ class CaseCounts:
     """Counts and warnings of the cases of an eval."""
 
     def __init__(self) -> None:
-        self.count = self.skipped = self.repeats = 0
+        self.count = self.skipped = self.variants = self.repeats = 0
         self.only = False
         self.warnings: list[Problem] = []
         """Warnings of the cases' own evaluators, at most about `MAX_WARNINGS`."""
@@ -275,13 +275,15 @@ class CaseCounts:
         self.count += 1
         if case.warnings and len(self.warnings) < MAX_WARNINGS:
             below, location = (f"{listed_as}[{case.index}].", None) if listed_as else ("", case.location)
-            own = [warning for warning in case.warnings if warning.startswith(("evaluators[", "threshold:"))]
+            own = [warning for warning in case.warnings if warning.startswith(("evaluators[", "turns[", "threshold:"))]
             self.warnings += [as_warning(warning, below, location) for warning in own]
         self.only = self.only or case.only
         if case.skip:
             self.skipped += 1
         else:
-            self.repeats += case.repeat
+            variants = len(case.variants) or 1
+            self.variants += variants
+            self.repeats += variants * case.repeat
 
 
 def as_warning(warning: str, below: str = "", location: Location | None = None) -> Problem:

@@ -42,7 +42,7 @@ RUN = Insert(
         *("execution", "key", "position", "eval_id", "case_id", "persona_id", "target", "repeat", "place", "rounds"),
         *("created_at", "updated_at", "superseded", "content", "target_settings", "status", "verdict", "score"),
         *("started_at", "completed_at", "latency_ms", "input_tokens", "output_tokens", "total_tokens", "cost_usd"),
-        *("thread_id", "unread", "own_id", "checksum"),
+        *("thread_id", "unread", "turns", "own_id", "checksum"),
     ),
 )
 IMPORT_BLOCK = 64
@@ -71,7 +71,8 @@ ADOPT = """
 """
 POSITION = """
     SELECT position FROM runs
-    WHERE execution = ? AND (key = ? OR (eval_id = ? AND case_id = ? AND target = ? AND repeat = ? AND superseded = 0))
+    WHERE execution = ? AND (key = ? OR (eval_id = ? AND case_id = ? AND coalesce(persona_id, '') = ? AND target = ?
+        AND repeat = ? AND superseded = 0))
     ORDER BY CASE WHEN key = ? THEN 0 ELSE 1 END LIMIT 1
 """
 """The position of a run by its key, else that of the current run of the same case, target and repetition."""
@@ -261,7 +262,7 @@ class StoreEdits(ListingQueries):
 
     def _stored_position(self, execution: int, claim: Claim) -> int:
         """Return the position of a run in the whole plan: its own, that of the run it supersedes, or the last."""
-        identity = (claim.eval_id, claim.case_id, claim.target, claim.repeat)
+        identity = (claim.eval_id, claim.case_id, claim.persona_id or "", claim.target, claim.repeat)
         row = self.db.execute(POSITION, (execution, claim.key, *identity, claim.key)).fetchone()
         if row is None:
             row = self.db.execute("SELECT coalesce(max(position), -1) + 1 FROM runs WHERE execution = ?", (execution,))

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
-from msgspec import MsgspecError, json
+from msgspec import UNSET, MsgspecError, json
 from msgspec.structs import replace
 
 from agentv.errors import StoreError
@@ -276,7 +276,7 @@ class StoreQueries(StoreConnection):
     def _attempts(self, seqs: Sequence[int]) -> dict[int, list[tuple[int, Attempt]]]:
         """Return the attempts of runs, each with the number of its round."""
         query = f"""
-            SELECT run, round, number, latency_ms, waited_ms, thread_id, error FROM attempts
+            SELECT run, round, number, latency_ms, waited_ms, thread_id, error, turn FROM attempts
             WHERE run IN {placeholders(len(seqs))} ORDER BY run, round, number
         """  # noqa: S608 - placeholders
         attempts: dict[int, list[tuple[int, Attempt]]] = {seq: [] for seq in seqs}
@@ -356,8 +356,13 @@ UNREADABLE = StoredRun("", 0, "", "", None, "", 0, "", "error", 0, None, "", "",
 """A run of which nothing but the key can be read."""
 
 
-def _attempt(
-    number: int, latency_ms: float | None, waited_ms: float, thread_id: str | None, error: bytes | None
+def _attempt(  # noqa: PLR0913, PLR0917 - the columns of a row
+    number: int,
+    latency_ms: float | None,
+    waited_ms: float,
+    thread_id: str | None,
+    error: bytes | None,
+    turn: int | None,
 ) -> Attempt:
     return Attempt(
         number=number,
@@ -365,6 +370,7 @@ def _attempt(
         waited_ms=waited_ms,
         thread_id=thread_id,
         error=None if error is None else json.decode(error, type=ResponseError),
+        turn=turn or UNSET,
     )
 
 

@@ -72,17 +72,17 @@ PAYLOAD = Insert(
     "ON CONFLICT (run) DO UPDATE SET record = excluded.record, response = excluded.response, sides = excluded.sides,"
     " checksum = excluded.checksum, response_checksum = excluded.response_checksum",
 )
-ATTEMPT = Insert("attempts", ("run", "round", "number", "latency_ms", "waited_ms", "thread_id", "error"))
+ATTEMPT = Insert("attempts", ("run", "round", "number", "latency_ms", "waited_ms", "thread_id", "error", "turn"))
 RESULT = Insert("evaluator_results", ("run", "position", "name", "type", "kind", "status", "score", "weight"))
 
-NO_RESULT = (None,) * 12
+NO_RESULT = (None,) * 13
 """The `result_columns` of a run without a result."""
 _MAX_INTEGER = 2**63
 """Limit of the integers of a column."""
 
 
 def result_columns(record: ResultRecord) -> tuple[Any, ...]:
-    """Return the columns of a run that come from its result, from `status` to `unread`."""
+    """Return the columns of a run that come from its result, from `status` to `turns`."""
     usage = record.tokens_usage
     return (
         "error" if record.status == "error" else "completed",
@@ -97,6 +97,7 @@ def result_columns(record: ResultRecord) -> tuple[Any, ...]:
         _to_column(record.cost_usd),
         record.thread_id,
         dump_json(record.unread) if record.unread else None,
+        len(record.turns) if record.turns else None,
     )
 
 
@@ -113,7 +114,8 @@ def snapshot_id(data: bytes) -> int:
 def attempt_row(seq: int, number: int, attempt: Attempt) -> tuple[Any, ...]:
     """Return the row of an attempt; `number` is the claim of the run that it belongs to."""
     error = attempt.error and dump_json(attempt.error)
-    return seq, number, attempt.number, attempt.latency_ms, attempt.waited_ms, attempt.thread_id, error
+    turn = attempt.turn or None
+    return seq, number, attempt.number, attempt.latency_ms, attempt.waited_ms, attempt.thread_id, error, turn
 
 
 def result_rows(records: Sequence[tuple[int, ResultRecord]]) -> list[tuple[Any, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from agentv.testing.checks import LIFECYCLE_CHECKS, REPLY_CHECKS
+from agentv.testing.conversations import CONVERSATION_CHECKS
 from agentv.testing.subject import ConformanceError, Subject, plain_request, run_in_new_loop
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def provider_conformance(  # noqa: PLR0913 - variants of the target
     slow: Make | None = None,
     large: Make | None = None,
     odd: Make | None = None,
+    remembering: Make | None = None,
     folder: str | Path = ".",
     patience_s: float = 5.0,
 ) -> list[Check]:
@@ -42,10 +44,13 @@ def provider_conformance(  # noqa: PLR0913 - variants of the target
     repeat what it is asked; otherwise say with `expected` which text must be in the reply to a request, or `None`.
     `failing`, `slow`, `large` and `odd` make the same provider with a target that fails, that takes longer than a
     minute, that answers with more than can be kept, and whose reply has a field `conformance_extra`; without them,
-    what needs them is skipped. `requests` makes the requests, for a target that cannot be asked just anything.
+    what needs them is skipped. `remembering` makes it with a target that holds conversations: it answers with
+    everything that the user has said in the conversation so far. `requests` makes the requests, for a target that
+    cannot be asked just anything.
     """
-    subject = Subject(make, expected, requests, failing, slow, large, odd, folder=str(folder), patience_s=patience_s)
-    return [_run_check(check, subject) for check in (*REPLY_CHECKS, *LIFECYCLE_CHECKS)]
+    variants = (failing, slow, large, odd, remembering)
+    subject = Subject(make, expected, requests, *variants, folder=str(folder), patience_s=patience_s)
+    return [_run_check(check, subject) for check in (*REPLY_CHECKS, *LIFECYCLE_CHECKS, *CONVERSATION_CHECKS)]
 
 
 def assert_conforms(make: Make, **options: Any) -> None:

@@ -39,6 +39,7 @@ class Subject(NamedTuple):
     slow: Make | None = None
     large: Make | None = None
     odd: Make | None = None
+    remembering: Make | None = None
     folder: str = "."
     patience_s: float = 5.0
 

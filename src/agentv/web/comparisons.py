@@ -34,8 +34,8 @@ def _records(store: Store, execution_id: str) -> Iterator[ResultRecord]:
 def align_repeats(view: StoreView, args: Mapping[str, Any]) -> Any:
     """Return the runs of one case aligned call by call, as `agentv runs diff --json` prints them."""
     execution = view.execution(args["execution"])
-    chosen = {name: args.get(name) or None for name in ("eval_id", "target")}
+    eval_id, target = args.get("eval_id") or None, args.get("target") or None
     if not view.store.find_keys(execution.id, case_id=args["case_id"]):
         msg = f"{execution.id} has no run of case {args['case_id']!r}"
         raise NotFoundError(msg)
-    return diff_runs(view.store, args["case_id"], [execution], **chosen)
+    return diff_runs(view.store, args["case_id"], [execution], eval_id=eval_id, target=target)

@@ -384,3 +384,29 @@ def test_sums_hold_for_any_two_executions(seed: int) -> None:
     assert found.cases + found.not_measured.count + found.only_b.count == found.b.cases
     assert (turned.wins, turned.losses) == (found.losses, found.wins)
     assert turned.p_value == pytest.approx(found.p_value)
+
+
+class TestPersonas:
+    """A case with two personas is two cases."""
+
+    A = (record("c", "p", persona_id="x"), record("c", "f", persona_id="y"), record("c", "p"))
+    B = (record("c", "p"), record("c", "p", persona_id="y"), record("c", "f", persona_id="x"))
+
+    def test_cases_are_paired_by_persona(self) -> None:
+        compared = agentv.compare(self.A, self.B)
+        assert (compared.cases, compared.wins, compared.losses, compared.both_passed) == (3, 1, 1, 1)
+        assert [change.persona_id for change in compared.lost] == ["x"]
+        assert [case.persona_id for case in compared.won.cases] == ["y"]
+
+    def test_one_persona_can_be_compared(self) -> None:
+        assert agentv.compare(self.A, self.B, personas="y").wins == 1
+        assert agentv.compare(self.A, self.B, personas=["default"]).both_passed == 1
+        with pytest.raises(agentv.FormatError, match="no results of persona z"):
+            agentv.compare(self.A, self.B, personas="z")
+
+    def test_a_persona_of_one_side_is_named(self) -> None:
+        compared = agentv.compare(self.A, self.B[:2])
+        assert [case.persona_id for case in compared.only_a.cases] == ["x"]
+        assert compared.missing == ("B lacks 1 of the 3 cases of A: c [x]",)
+        with pytest.raises(agentv.FormatError, match="A has case 'c' with persona 'x' of 'support'"):
+            agentv.compare(self.A[:1], self.B[:1])

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from tests.fakes.model_server import chat, messages, responses
-from tests.fakes.model_server.faults import FAULTS, Fault
+from tests.fakes.model_server import chat, messages, responses, strict
+from tests.fakes.model_server.faults import FAULTS, Fault, error_body
 from tests.fakes.model_server.replies import Event, Reply, reply_of, written
 
 
@@ -53,6 +53,7 @@ class Server:
         """Set when a client went away in the middle of a reply."""
         self.url = ""
         self._failed: Counter[str] = Counter()
+        self._ledger = strict.Ledger()
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=64 * 1024 * 1024)
@@ -91,8 +92,18 @@ class Server:
         if model == "slow":
             await asyncio.sleep(0.05)
         reply = reply_of(model, prompt, has_results=has_results)
+        parts: list[strict.Part] = []
+        if model == strict.MODEL:
+            parts, reason = self._ledger.read(body)
+            if reason is not None:
+                refused = error_body(wire.vendor, "invalid_request_error", reason)
+                return web.json_response(refused, status=400)
+            reply = strict.answer(parts)
         events = wire.events(reply, body) if body.get("stream") else None
         whole = wire.whole(reply, body)
+        if model == strict.MODEL:
+            events = None if events is None else iter(sent := list(events))
+            self._ledger.keep(whole if events is None else sent[-1][1], parts, reply)
         if fault is not None:
             return await fault(Fault(request, wire.vendor, whole, events))
         if events is None:

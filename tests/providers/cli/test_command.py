@@ -88,13 +88,18 @@ def test_request_is_on_stdin(folder: Path) -> None:
         thread_id="thread",
     )
     told = json.loads(sh(folder, "printf '> '; cat", request=request).text.removeprefix("> "))
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hello?"},
+        {"role": "assistant", "tool_calls": [{"tool": "t", "input": {}}]},
+    ]
     assert told == {
         "id": "case-1",
-        "input_messages": [
-            {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": "Hello?"},
-            {"role": "assistant", "tool_calls": [{"tool": "t", "input": {}}]},
-        ],
+        "case_id": "case-1",
+        "input_messages": messages,
+        "new_messages": messages,
+        "turn": 1,
+        "conversation_id": "",
         "vars": {"n": 1},
         "attempt": 2,
         "thread_id": "thread",
@@ -102,7 +107,9 @@ def test_request_is_on_stdin(folder: Path) -> None:
 
 
 def test_request_without_a_thread_has_no_thread_id(folder: Path) -> None:
-    assert set(json.loads(sh(folder, "printf '> '; cat").text[2:])) == {"id", "input_messages", "vars", "attempt"}
+    told = json.loads(sh(folder, "printf '> '; cat").text[2:])
+    always = {"id", "case_id", "input_messages", "new_messages", "turn", "conversation_id", "vars", "attempt"}
+    assert set(told) == always
 
 
 def test_prompt_is_an_argument_and_stdin_is_empty(folder: Path) -> None:

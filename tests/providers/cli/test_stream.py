@@ -125,6 +125,9 @@ def test_what_a_request_looks_like(folder: Path) -> None:
         "id": "a",
         "case_id": "a",
         "input_messages": [{"role": "user", "content": "a?"}],
+        "new_messages": [{"role": "user", "content": "a?"}],
+        "turn": 1,
+        "conversation_id": "",
         "vars": {},
         "attempt": 1,
     }

@@ -38,13 +38,18 @@ def test_without_a_body_the_request_is_the_one_that_programs_get() -> None:
     )
     assert asked.method == "POST"
     assert asked.header("content-type") == "application/json"
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hello?"},
+        {"role": "assistant", "tool_calls": [{"tool": "t", "input": {}}]},
+    ]
     assert asked.json == {
         "id": "case-1",
-        "input_messages": [
-            {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": "Hello?"},
-            {"role": "assistant", "tool_calls": [{"tool": "t", "input": {}}]},
-        ],
+        "case_id": "case-1",
+        "input_messages": messages,
+        "new_messages": messages,
+        "turn": 1,
+        "conversation_id": "",
         "vars": {"n": 1},
         "attempt": 2,
         "thread_id": "thread",
@@ -52,7 +57,8 @@ def test_without_a_body_the_request_is_the_one_that_programs_get() -> None:
 
 
 def test_a_new_conversation_sends_no_thread_id() -> None:
-    assert set(sent().json) == {"id", "input_messages", "vars", "attempt"}
+    always = {"id", "case_id", "input_messages", "new_messages", "turn", "conversation_id", "vars", "attempt"}
+    assert set(sent().json) == always
 
 
 @pytest.mark.parametrize("settings", [{"method": "GET"}, {"body": None}, {"method": "DELETE", "body": None}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -57,6 +58,8 @@ class CompareOptions(NamedTuple):
     judge: str | None = None
     judge_options: RunOptions | None = None
     """Options for the calls of the judge."""
+    personas: tuple[str, ...] = ()
+    """Globs of the personas to compare, `default` for none; all by default."""
 
     def check(self) -> CompareOptions:
         """Return the options, or raise a `SpecError` that lists the wrong ones."""
@@ -82,16 +85,18 @@ def compare(  # noqa: PLR0913 - public keyword arguments
     judge: str | None = None,
     max_judge_cost: float | None = None,
     cache: bool = True,
+    personas: str | Sequence[str] = (),
 ) -> Comparison:
     """Decide whether B is better or worse than A: result files, executions, or records.
 
-    Cases are matched by eval and id. `seed` is that of the bootstrap. The comparison says how many cases are needed to
-    detect a `difference`. `judge` names a target of this project, or of an eval in this folder, that says which answer
-    to each case is better.
+    Cases are matched by eval, id and persona; `personas` are globs of those to compare. `seed` is that of the
+    bootstrap. The comparison says how many cases are needed to detect a `difference`. `judge` names a target of this
+    project, or of an eval in this folder, that says which answer to each case is better.
     """
     judge_options = RunOptions(max_judge_cost=max_judge_cost, cache=cache)
-    options = CompareOptions(target_a, target_b, seed, confidence, difference, judge, judge_options).check()
-    first, second = SideTable(read_side(a, "A")), SideTable(read_side(b, "B"))
+    chosen = (personas,) if isinstance(personas, str) else tuple(personas)
+    options = CompareOptions(target_a, target_b, seed, confidence, difference, judge, judge_options, chosen).check()
+    first, second = SideTable(read_side(a, "A"), chosen), SideTable(read_side(b, "B"), chosen)
     targets = pair_targets(first, second, target_a, target_b)
     pairs = pair_cases(first, second, targets)
     if not pairs.matched:
@@ -170,8 +175,12 @@ def missing_data(first: SideTable, second: SideTable, pairs: Pairs, options: Com
 
 
 def _first_names(cases: list[CaseReference]) -> str:
-    names = [case.case_id for case in cases[:MAX_MISSING]]
+    names = [_label(case) for case in cases[:MAX_MISSING]]
     return ", ".join([*names, *(["…"] if len(cases) > MAX_MISSING else [])])
+
+
+def _label(case: CaseReference) -> str:
+    return case.case_id if case.persona_id is UNSET else f"{case.case_id} [{case.persona_id}]"
 
 
 def _changes(
@@ -189,6 +198,7 @@ def _change(pair: CasePair) -> CaseChange:
     return CaseChange(
         eval_id=pair.name.eval_id,
         case_id=pair.name.case_id,
+        persona_id=pair.name.persona_id,
         target=pair.name.target,
         a=pair.a.case_side(pair.row_a),
         b=pair.b.case_side(pair.row_b),
@@ -206,6 +216,7 @@ def _explain(change: CaseChange, pair: CasePair, first: SideTable, second: SideT
         change,
         status=after.status,
         evaluators=tuple(after.evaluators[at] for at in failed),
+        turns=after.turns,
         sides=tuple(sides[at] for at in failed) if len(sides) == len(after.evaluators) else UNSET,
         calls_by_name=changed_counts(before, after),
         calls=call_pairs(before, after),
@@ -251,9 +262,10 @@ def _nothing_in_common(first: SideTable, second: SideTable) -> str:
     examples = []
     for table in (first, second):
         columns = next(iter(table.columns.values()))
-        eval_id, case_id, _ = next(columns.iter_rows())
-        examples.append(f"{table.source.name} has case {case_id!r} of {eval_id!r}")
-    return f"no case is in both: {examples[0]}, {examples[1]}; cases are matched by the eval's name and their id"
+        case, _ = next(columns.iter_rows())
+        examples.append(f"{table.source.name} has {case}")
+    matched = "cases are matched by the eval's name, their id and their persona"
+    return f"no case is in both: {examples[0]}, {examples[1]}; {matched}"
 
 
 def load_gates(
@@ -272,9 +284,9 @@ def load_gates(
         source = read_side(baseline)  # type: ignore[assignment]  # any source will do
     table = SideTable(source)
     passed = frozenset(
-        (eval_id, target, case_id)
+        (case.eval_id, target, case.case_id, case.persona_id)
         for target, columns in table.columns.items()
-        for eval_id, case_id, row in columns.iter_rows()
+        for case, row in columns.iter_rows()
         if columns.passes(row)
     )
     return Gates(min_pass_rate, max_regressions, source.name, passed)

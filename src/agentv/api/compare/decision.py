@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from agentv.api.compare.measures import CasePair
-from agentv.model.comparison import CaseReference, Power
+from agentv.model.comparison import Power
 from agentv.scoring.regression import (
     Stratum,
     power_of,
@@ -127,9 +127,9 @@ def _named(pairs: Pairs, indices: set[int]) -> Iterator[CasePair]:
         start += len(join.rows_a)
         if not rows:
             continue
-        for eval_id, case_id, row in join.a.iter_rows():
+        for case, row in join.a.iter_rows():
             if row in rows:
-                name = CaseReference(eval_id=eval_id, case_id=case_id, target=ours if ours == theirs else None)
+                name = case.reference(ours if ours == theirs else None)
                 yield CasePair(name, join.a, row, join.b, rows[row])
 
 

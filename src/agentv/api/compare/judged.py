@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from agentv.api.compare.measures import Pairs, SideTable
     from agentv.api.compare.sources import ComparisonSource
     from agentv.model.conversation import Message
+    from agentv.model.results import RecordedTurn, ResultRecord
 
 
 class AnswerPair(NamedTuple):
@@ -208,17 +209,36 @@ def _answered(pairs: Pairs) -> Iterator[tuple[CaseReference, int, int]]:
     """Yield every case of both sides, with the places of the first answers; -1 if there is none."""
     for (ours, theirs), join in zip(pairs.targets, pairs.joins, strict=True):
         target = ours if ours == theirs else None
-        for eval_id, case_id, row_a in join.a.iter_rows():
-            row_b = join.b.rows.get(eval_id, {}).get(case_id)
+        for case, row_a in join.a.iter_rows():
+            row_b = join.b.find(case)
             if row_b is not None:
-                name = CaseReference(eval_id=eval_id, case_id=case_id, target=target)
-                yield name, join.a.answered[row_a], join.b.answered[row_b]
+                yield case.reference(target), join.a.answered[row_a], join.b.answered[row_b]
 
 
 def _answer(source: ComparisonSource, place: int) -> _SideAnswer:
     record = source.read(place)
     messages = None if record.messages is UNSET or not record.messages else record.messages
+    if record.turns:
+        return _conversation(record, record.turns, messages)
     return _SideAnswer(record.candidate, source.question(place), messages)
+
+
+def _conversation(
+    record: ResultRecord, turns: Sequence[RecordedTurn], messages: tuple[Message, ...] | None
+) -> _SideAnswer:
+    """Return the texts of the agent in all turns as the answer, and what the user said in them as the question."""
+    if messages is None:
+        return _SideAnswer(record.candidate, None, None)
+    start = turns[-1].last_message + 1 - len(messages)  # the history may not be among them
+    spoken = messages[turns[0].first_message - start :]
+    texts = [
+        f"turn {turn.index}: {message.text}"
+        for turn in turns
+        for message in messages[turn.first_message - start : turn.last_message + 1 - start]
+        if message.role == "assistant" and message.text.strip()
+    ]
+    asked = tuple([message for message in spoken if message.role == "user"])
+    return _SideAnswer("\n\n".join(texts) or record.candidate, asked, messages)
 
 
 def _question(a: _SideAnswer, b: _SideAnswer) -> tuple[Message, ...] | str:
@@ -258,6 +278,7 @@ def _case(name: CaseReference, pair: JudgedPair) -> CasePreference:
     return CasePreference(
         eval_id=name.eval_id,
         case_id=name.case_id,
+        persona_id=name.persona_id,
         target=name.target,
         result=RESULTS[pair.winner],
         consistent=pair.consistent,

@@ -13,6 +13,7 @@ from agentv.errors import DamagedRunError, FormatError
 from agentv.evaluators.trajectory.wording import call_label
 from agentv.model.comparison import CallPair, CaseReference, CaseSide, Measure, Measures
 from agentv.model.conversation import ToolCall
+from agentv.run.plan import has_persona
 from agentv.scoring.calls import calls_from_trace
 from agentv.scoring.statistics import paired_bootstrap, paired_difference
 from agentv.suggestions import suggest
@@ -32,12 +33,29 @@ MAX_AMOUNT = 1e15
 """Larger numbers of tokens, dollars or milliseconds are ignored; the squares of these can still be summed."""
 
 
+class CaseName(NamedTuple):
+    """A case of an eval, with its persona if there is one."""
+
+    eval_id: str
+    case_id: str
+    persona_id: str | None
+
+    def reference(self, target: str | None) -> CaseReference:
+        """Return the case with a target."""
+        persona_id = UNSET if self.persona_id is None else self.persona_id
+        return CaseReference(eval_id=self.eval_id, case_id=self.case_id, persona_id=persona_id, target=target)
+
+    def __str__(self) -> str:
+        persona = "" if self.persona_id is None else f" with persona {self.persona_id!r}"
+        return f"case {self.case_id!r}{persona} of {self.eval_id!r}"
+
+
 class TargetColumns:
     """The cases of one target of one side: a row per case, in which its repetitions are summed up."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, dict[str, int]] = {}
-        """Row numbers by eval and case."""
+        self._rows: dict[tuple[str, str | None], dict[str, int]] = {}
+        """Row numbers by eval and persona, then by case."""
         self.passed, self.failed, self.errors = array("I"), array("I"), array("I")
         self._scores = array("d")
         self._amounts = {name: (array("d"), array("I")) for name in AMOUNTS}
@@ -84,7 +102,7 @@ class TargetColumns:
         return True
 
     def _row(self, record: ResultRecord) -> int:
-        cases = self.rows.setdefault(record.eval_id, {})
+        cases = self._rows.setdefault((record.eval_id, record.persona_id or None), {})
         row = cases.get(record.case_id)
         if row is None:
             row = cases[record.case_id] = len(self.passed)
@@ -141,36 +159,44 @@ class TargetColumns:
         found = (place for place, own in zip(self.places, self.place_rows, strict=True) if own == row)
         return list(islice(found, limit))
 
-    def iter_rows(self) -> Iterator[tuple[str, str, int]]:
-        """Yield eval, case and row number in the order of the source."""
-        for eval_id, cases in self.rows.items():
+    def iter_rows(self) -> Iterator[tuple[CaseName, int]]:
+        """Yield cases with their row numbers, in the order of the source for each eval and persona."""
+        for (eval_id, persona_id), cases in self._rows.items():
             for case_id, row in cases.items():
-                yield eval_id, case_id, row
+                yield CaseName(eval_id, case_id, persona_id), row
+
+    def find(self, case: CaseName) -> int | None:
+        """Return the row number of a case; `None` if there is none."""
+        return self._rows.get((case.eval_id, case.persona_id), {}).get(case.case_id)
 
 
 class SideTable:
     """The results of one side by target."""
 
-    def __init__(self, source: ComparisonSource) -> None:
+    def __init__(self, source: ComparisonSource, personas: Sequence[str] = ()) -> None:
         self.source = source
         self.columns: dict[str, TargetColumns] = {}
         executions: dict[str, None] = {}
         for place, record in source.records():
             executions[record.execution_id] = None
+            if personas and not has_persona(record.persona_id or None, personas):
+                continue
             if not 0 <= record.repeat < MAX_REPEATS:
                 msg = f"{source.name}: case {record.case_id!r} says `repeat: {record.repeat}`, which cannot be"
                 raise FormatError(msg)
             if not self.columns.setdefault(record.target, TargetColumns()).add(record, place):
                 repetition = f" (repetition {record.repeat + 1})" if record.repeat else ""
+                case = CaseName(record.eval_id, record.case_id, record.persona_id or None)
                 msg = (
-                    f"{source.name} holds case {record.case_id!r} of {record.eval_id!r} twice{repetition}, with target"
-                    f" {record.target!r}: give the results of one execution"
+                    f"{source.name} holds {case} twice{repetition}, with target {record.target!r}:"
+                    " give the results of one execution"
                 )
                 raise FormatError(msg)
         if not self.columns and source.damaged:
             raise DamagedRunError(source.damaged)
         if not self.columns:
-            msg = f"{source.name} holds no results"
+            of_personas = f" of persona {', '.join(personas)}" if personas else ""
+            msg = f"{source.name} holds no results{of_personas}"
             raise FormatError(msg)
         self.execution_ids = tuple(executions)
 
@@ -257,12 +283,12 @@ class Pairs:
         self.only_a: list[CaseReference] = []
         self.only_b: list[CaseReference] = []
 
-    def add(self, eval_id: str, case_id: str, target: str | None, join: Join, rows: tuple[int, int]) -> None:
+    def add(self, case: CaseName, target: str | None, join: Join, rows: tuple[int, int]) -> None:
         """Add a case that both sides have."""
         self.matched += 1
         (a, b), (row_a, row_b) = join[:2], rows
         if not a.measured(row_a) or not b.measured(row_b):
-            self.not_measured.append(CaseReference(eval_id=eval_id, case_id=case_id, target=target))
+            self.not_measured.append(case.reference(target))
             self.lost_to_errors += bool(a.measured(row_a))
             return
         self.cases += 1
@@ -273,27 +299,24 @@ class Pairs:
             self.both_passed += before
             self.both_failed += not before
             return
-        name = CaseReference(eval_id=eval_id, case_id=case_id, target=target)
-        (self.won if after else self.lost).append(CasePair(name, a, row_a, b, row_b))
+        (self.won if after else self.lost).append(CasePair(case.reference(target), a, row_a, b, row_b))
 
 
 def pair_cases(first: SideTable, second: SideTable, targets: Sequence[tuple[str, str]]) -> Pairs:
-    """Join the cases of these targets by eval and id."""
+    """Join the cases of these targets by eval, id and persona."""
     pairs = Pairs(targets)
     for ours, theirs in targets:
         a, b = first.columns[ours], second.columns[theirs]
         join = Join(a, b, array("I"), array("I"))
         pairs.joins.append(join)
         target = ours if ours == theirs else None
-        for eval_id, case_id, row_a in a.iter_rows():
-            row_b = b.rows.get(eval_id, {}).get(case_id)
+        for case, row_a in a.iter_rows():
+            row_b = b.find(case)
             if row_b is None:
-                pairs.only_a.append(CaseReference(eval_id=eval_id, case_id=case_id, target=ours))
+                pairs.only_a.append(case.reference(ours))
             else:
-                pairs.add(eval_id, case_id, target, join, (row_a, row_b))
-        for eval_id, case_id, _ in b.iter_rows():
-            if case_id not in a.rows.get(eval_id, {}):
-                pairs.only_b.append(CaseReference(eval_id=eval_id, case_id=case_id, target=theirs))
+                pairs.add(case, target, join, (row_a, row_b))
+        pairs.only_b += [case.reference(theirs) for case, _ in b.iter_rows() if a.find(case) is None]
     return pairs
 
 

@@ -24,8 +24,8 @@ from agentv.formats.reader import read_any
 from agentv.model.mutation import OPERATORS, KillCount, MutatedCase, MutationReport, Operator, SkippedCase
 from agentv.model.request import Case
 from agentv.run.options import RunOptions
-from agentv.spec.cases import check_expected_messages
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, with_expected_messages
+from agentv.spec.messages import check_expected_messages
 from agentv.suggestions import suggest
 
 if TYPE_CHECKING:

@@ -91,7 +91,7 @@ def load_current(execution: ExecutionRow, store: Store, paths: Sequence[str | Pa
     names = [str(path) for path in paths] or list(paths_of(execution.command, store))
     if not paths and not (names and all(Path(name).exists() for name in names)):
         return None
-    nobody: Any = StoredReplies(lambda _case, _repeat: None)
+    nobody: Any = StoredReplies(lambda _: None)
     evals = load(names, Target("stored", "stored", {"name": "stored", "provider": "stored"}, instance=nobody))
     stored = {row.eval_id: None for row in store.runs(execution.id)}
     if len(evals) == 1 and len(stored) == 1:  # a single eval may have been renamed

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from agentv.api.execution import Prepared
     from agentv.api.sessions.selection import Condition, Sample
-    from agentv.model.request import Case
+    from agentv.model.request import Case, Request
     from agentv.model.response import ProviderResponse
     from agentv.model.session import Session, TraceCoverage
     from agentv.run.options import RunOptions
@@ -180,9 +180,9 @@ def _matched(eval_: Eval, spool: SessionSpool, target: str, options: RunOptions)
 def _replies(spool: SessionSpool, by_case: dict[str, list[str]], plain_blocks: tuple[str, ...] = ()) -> Any:
     """Return a provider whose replies are those of the sessions, found by case and repetition."""
 
-    def find(case_id: str, repeat: int) -> ProviderResponse | None:
-        ids = by_case.get(case_id, [case_id])
-        session = spool.find(ids[repeat]) if repeat < len(ids) else None
+    def find(request: Request) -> ProviderResponse | None:
+        ids = by_case.get(request.id, [request.id])
+        session = spool.find(ids[request.repeat]) if request.repeat < len(ids) else None
         if session is None:
             return None
         response = session.response

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, to_builtins
+from msgspec.structs import replace
 
 from agentv.errors import UndecidedError
 from agentv.evaluators.call_checks import unread_steps
@@ -181,6 +182,23 @@ def labelled_texts(messages: Sequence[Message], clean: Clean) -> tuple[tuple[str
         (f"message {number} of role {dump_json(message.role).decode()}", clean(_words(message)))
         for number, message in enumerate(messages, 1)
     )
+
+
+def _earlier_turns(ctx: Context, clean: Clean) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """Return the texts of a conversation before its last answer, and those of them that the agent wrote.
+
+    Calls are among the steps, which a judge is shown if it asks for them.
+    """
+    messages = ctx.turns[-1].case.input_messages
+    texts = labelled_texts([replace(message, tool_calls=()) for message in messages], clean)
+    shown = [(pair, message) for pair, message in zip(texts, messages, strict=True) if message.role not in TOOL_ROLES]
+    history = len(ctx.case.input_messages)
+    answers = [
+        pair
+        for at, (pair, message) in enumerate(zip(texts, messages, strict=True))
+        if at >= history and message.role == "assistant" and pair[1]
+    ]
+    return tuple([pair for pair, _ in shown if pair[1]]), tuple(answers)
 
 
 def _words(message: Message) -> str:
@@ -377,6 +395,8 @@ class JudgeInput(NamedTuple):
     trace_summary: dict[str, Any] | None = None
     total_steps: int = 0
     """The number of steps before truncation."""
+    answers: tuple[str, ...] = ()
+    """The answers of the agent in earlier turns of a conversation, which are part of `input`."""
     notes: tuple[str, ...] = ()
     """Notes for the judge about what was shortened."""
     truncation: dict[str, Any] = {}
@@ -405,7 +425,7 @@ class JudgeInput(NamedTuple):
         shown = (*(self.trace or ()), *(self.output_messages or ()))
         events = [text for event in shown for text in _event_texts(event)]
         counts = [] if self.trace_summary is None else [fields(self.trace_summary)]
-        return (*([self.candidate] if self.candidate else []), *texts, *events, *counts)
+        return (*([self.candidate] if self.candidate else []), *self.answers, *texts, *events, *counts)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -431,6 +451,9 @@ def build_judge_input(ctx: Context, clean: Clean, show: Collection[str], most: i
     """Return the parts of a run to show, in about so many characters."""
     candidate = clean(ctx.candidate)
     questions = labelled_texts(ctx.case.input_messages, clean)
+    answers: tuple[tuple[str, str], ...] = ()
+    if ctx.turns:
+        questions, answers = _earlier_turns(ctx, clean)
     expected = labelled_texts(ctx.expected_messages or (), clean)
     notes: list[str] = []
     truncation: dict[str, Any] = {}
@@ -457,6 +480,7 @@ def build_judge_input(ctx: Context, clean: Clean, show: Collection[str], most: i
         input=questions,
         expected=expected,
         candidate=candidate,
+        answers=tuple(shorten(text, most) if len(text) > most else text for _, text in answers),
         steps=None if steps is None else steps.steps,
         total_steps=0 if steps is None else steps.total,
         trace_summary=summary,

@@ -16,8 +16,9 @@ from agentv.evaluators.trajectory.report import AlignmentReport, empty_details, 
 from agentv.evaluators.trajectory.script import repeated_calls
 from agentv.evaluators.trajectory.turns import group_turns, turns_of
 from agentv.matching.alignment import largest_assignment, longest_sequence
-from agentv.scoring.calls import MESSAGE_PATH, about_messages
+from agentv.scoring.calls import about_messages
 from agentv.scoring.scorer import name_incomplete
+from agentv.scoring.turns import MESSAGE_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

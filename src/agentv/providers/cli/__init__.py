@@ -38,13 +38,14 @@ if TYPE_CHECKING:
 
 Mode = Literal["single", "batch", "stream"]
 _NAME_IN_BRACES = re.compile(r"(?<!\$)\{([A-Za-z][A-Za-z0-9_-]*)\}")  # `${NAME}` is for the program to read
-_TEXT_OF_CASE = re.compile(r"\{(prompt|case_id)\}")
-"""Placeholders whose values come from the case, and so may be anything."""
+_TEXT_OF_CASE = re.compile(r"\{(prompt|case_id|thread_id)\}")
+"""Placeholders whose values come from the case or from a reply, and so may be anything."""
 _NAME_IN_TWO_BRACES = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
 _VARIABLE = re.compile(r"[^\s=$%{}\0]+")
+_OF_ONE_REQUEST = ("prompt", "case_id", "attempt", "conversation_id", "thread_id", "turn")
 _REFUSED: dict[str, tuple[str, ...]] = {
-    "batch": ("prompt", "case_id", "attempt"),
-    "stream": ("prompt", "case_id", "attempt", "input_file", "output_file"),
+    "batch": _OF_ONE_REQUEST,
+    "stream": (*_OF_ONE_REQUEST, "input_file", "output_file"),
 }
 _INSTEAD = {
     "batch": "one process gets many requests: leave it out and read them from `{input_file}` or from stdin",
@@ -113,6 +114,18 @@ def check_mode(mode: Mode, key: str, belongs_to: Mode, path: str, *, is_default:
 __all__ = ["PLACEHOLDERS", "Cli"]
 
 _BATCH_SIZE = 100
+_CONTEXT = frozenset(("input_file", "conversation_id", "thread_id"))
+"""Placeholders that lead the program to the messages before the prompt."""
+_NO_TURNS_IN_BATCH = (
+    "`mode: batch` sends all cases at once, and a turn needs the reply to the one before it: "
+    "use `mode: single`, or `mode: stream` to keep the program running"
+)
+_NO_CONTEXT = (
+    "`{prompt}` is the last message alone, so a turn would come without those before it: use `{input_file}` or stdin "
+    "for the whole conversation, or add `{conversation_id}` or `{thread_id}` if the program keeps it"
+)
+_NO_OWN_ENV = "one process serves several cases, so a persona cannot have its own `env` with"
+_INSTEAD_OF_ENV = "use `mode: single`, or pass the values in the persona's `vars`"
 
 
 class Cli(ProviderBase, kw_only=True):
@@ -137,7 +150,8 @@ class Cli(ProviderBase, kw_only=True):
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
     """With `mode: stream`, the largest number of processes."""
     allow_code_placeholders: bool = False
-    """True to allow `{prompt}` and `{case_id}` in code, such as the script of `sh -c`: the case is then run as code."""
+    """True to allow `{prompt}`, `{case_id}` and `{thread_id}` in code, such as the script of `sh -c`: the case is then
+    run as code."""
 
     executes: ClassVar[bool] = True
     templates: ClassVar[tuple[str, ...]] = ("command",)
@@ -151,6 +165,21 @@ class Cli(ProviderBase, kw_only=True):
     def variable_names(self) -> tuple[str, ...]:
         """Names of the environment variables that the program receives."""
         return self.env
+
+    @property
+    def conversation_problem(self) -> str | None:
+        """Reason why the program cannot hold a conversation: a turn would come before the last reply, or alone."""
+        if self.mode == "batch":
+            return _NO_TURNS_IN_BATCH
+        used = {name for argument in self.command for name in PLACEHOLDER.findall(argument)}
+        if self.mode == "single" and "prompt" in used and not used & _CONTEXT:
+            return _NO_CONTEXT
+        return None
+
+    @property
+    def persona_env_problem(self) -> str | None:
+        """Reason why the program cannot have the variables of a persona: one process serves several cases."""
+        return None if self.mode == "single" else f"{_NO_OWN_ENV} `mode: {self.mode}`: {_INSTEAD_OF_ENV}"
 
     def check(self, path: str) -> list[Problem]:
         """Return the problems of the command, the variable names and the mode."""
@@ -183,7 +212,9 @@ class Cli(ProviderBase, kw_only=True):
             return SingleSession(command)
         from agentv.providers.cli import batch, stream  # noqa: PLC0415 - a target is checked without them
 
-        return batch.BatchRunner(command) if self.mode == "batch" else stream.WorkerPool(command, self.workers)
+        if self.mode == "batch":
+            return batch.BatchRunner(command)
+        return stream.WorkerPool(command, self.workers, keeps_state=self.conversation_mode == "thread")
 
 
 class SingleSession(NamedTuple):
@@ -214,13 +245,21 @@ async def invoke_single(command_template: CommandTemplate, request: Request) -> 
 async def _invoke(
     command_template: CommandTemplate, request: Request, used: frozenset[str], folder: Workspace | None
 ) -> ProviderResponse:
-    values = {"prompt": request.prompt, "case_id": request.id, "attempt": str(request.attempt)}
-    values = {name: replace_surrogates(value) for name, value in values.items()}
+    texts = {
+        "prompt": request.prompt,
+        "case_id": request.id,
+        "attempt": str(request.attempt),
+        "conversation_id": request.conversation_id,
+        "turn": str(request.turn),
+    }
+    values: dict[str, str | None] = {name: replace_surrogates(value) for name, value in texts.items()}
+    values["thread_id"] = None if request.thread_id is None else replace_surrogates(request.thread_id)
     if folder is not None:
         values |= {name: getattr(folder, name) for name in IN_WORKSPACE}
     if folder is not None and "input_file" in used:
         folder.write_input(request_json(request))
-    command = command_template.make(values, b"" if used & {"prompt", "input_file"} else request_json(request))
+    stdin = b"" if used & {"prompt", "input_file"} else request_json(request)
+    command = command_template.make(values, stdin, request.env)
     try:
         result = await run(command)
     except OSError as error:

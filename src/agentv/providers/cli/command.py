@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec import UNSET, Struct
 
@@ -15,10 +15,13 @@ from agentv.jsonio import dump_json, scrub_text
 from agentv.model.request import Request, Scope
 from agentv.model.response import NOT_STARTED, ProviderResponse
 from agentv.process import Command
-from agentv.providers.base import failure
+from agentv.providers.base import failure, request_fields
 from agentv.templating import unescape_placeholders
 
-PLACEHOLDERS = ("prompt", "input_file", "output_file", "case_id", "attempt", "workspace")
+PLACEHOLDERS = (
+    *("prompt", "input_file", "output_file", "case_id", "attempt", "workspace"),
+    *("conversation_id", "thread_id", "turn"),
+)
 PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 IN_WORKSPACE = frozenset({"workspace", "input_file", "output_file"})
 _ALWAYS_PASSED = ("PATH", "HOME", "LANG", "TMPDIR")
@@ -43,12 +46,19 @@ class CommandTemplate(Struct, frozen=True, kw_only=True):
         """Placeholders that occur in the command."""
         return frozenset(name for argument in self.command for name in PLACEHOLDER.findall(argument))
 
-    def make(self, values: Mapping[str, str], stdin: bytes = b"") -> Command:
-        """Return the command with these values; raise `FormatError` if a value cannot be an argument."""
+    def make(
+        self, values: Mapping[str, str | None], stdin: bytes = b"", env: Mapping[str, str] | None = None
+    ) -> Command:
+        """Return the command with these values; raise `FormatError` if a value cannot be an argument.
+
+        An argument with the placeholder of a value that is `None` is left out. `env` are variables beside those of the
+        target, which they replace.
+        """
+        passed = {name: os.environ[name] for name in self._environment_names() if name in os.environ}
         return Command(
             arguments=self._arguments(values),
             folder=self.folder,
-            env={name: os.environ[name] for name in self._environment_names() if name in os.environ},
+            env=passed | {name: _plain_variable(name, value) for name, value in (env or {}).items()},
             stdin=stdin,
             max_stdout_bytes=self.max_output_bytes,
         )
@@ -57,12 +67,15 @@ class CommandTemplate(Struct, frozen=True, kw_only=True):
         """Return the request as a line for a worker process."""
         return request_json(request, wire_id)
 
-    def _arguments(self, values: Mapping[str, str]) -> tuple[str, ...]:
+    def _arguments(self, values: Mapping[str, str | None]) -> tuple[str, ...]:
         program, others = unescape_placeholders(self.command[0]), self.command[1:]
         if sys.platform == "win32" and is_path(program):
             # On Windows a path is relative to our working directory, elsewhere to that of the program.
             program = str(Path(self.folder, program))
-        return (program, *[_fill(argument, values) for argument in others])
+        missing = {name for name, value in values.items() if value is None}
+        kept = [each for each in others if not missing or missing.isdisjoint(PLACEHOLDER.findall(each))]
+        texts = {name: value for name, value in values.items() if value is not None}
+        return (program, *[_fill(argument, texts) for argument in kept])
 
     def _environment_names(self) -> tuple[str, ...]:
         return (*_ALWAYS_PASSED, *self.env, *(_PASSED_ON_WINDOWS if sys.platform == "win32" else ()))
@@ -70,15 +83,7 @@ class CommandTemplate(Struct, frozen=True, kw_only=True):
 
 def request_json(request: Request, wire_id: str | None = None) -> bytes:
     """Return a request as one line; `wire_id` tells several requests for one case apart."""
-    fields: dict[str, Any] = {"id": request.id if wire_id is None else wire_id}
-    if wire_id is not None:
-        fields["case_id"] = request.id
-    fields["input_messages"] = request.input_messages
-    fields["vars"] = request.vars
-    fields["attempt"] = request.attempt
-    if request.thread_id is not None:
-        fields["thread_id"] = request.thread_id
-    return dump_json(fields) + b"\n"
+    return dump_json({"id": request.id if wire_id is None else wire_id, **request_fields(request)}) + b"\n"
 
 
 class RequestIds:
@@ -98,6 +103,15 @@ class RequestIds:
         if self._memory is not None and len(self._times) > self._memory:
             del self._times[next(iter(self._times))]
         return unique
+
+
+def _plain_variable(name: str, value: str) -> str:
+    if not name or "=" in name or "\0" in name + value:
+        msg = (
+            f"the environment variable {name!r} of the persona cannot be set: a name has no `=`, and neither has a NUL"
+        )
+        raise FormatError(msg)
+    return value
 
 
 def _fill(argument: str, values: Mapping[str, str]) -> str:

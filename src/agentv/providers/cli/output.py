@@ -20,6 +20,8 @@ from agentv.providers.base import failure
 from agentv.redaction import WINDOW, shorten, shorten_start
 
 _MAX_LAST_LINES = 1_000
+_REQUEST = frozenset(("input_messages", "new_messages", "turn", "conversation_id"))
+"""Fields of a request that tell it from a reply of any other program."""
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 
 
@@ -68,9 +70,29 @@ def read_printed(printed: Printed, limit: int, messages: Sequence[Message]) -> P
             raise FormatError(msg)
         place = Unread(path="text", reason=f"{cut}, {NOT_FOUND}")
         return ProviderResponse(text=text.rstrip("\r\n"), warnings=(cut,), incomplete=(place,))
-    shape, response = detect_reply(text.rstrip("\r\n"), messages)
+    shape, response = detect_reply(_without_request(text.rstrip("\r\n")), messages)
     overlooked = _overlooked_reply(text, printed.place) if shape == TEXT_SHAPE else ()
     return replace(response, warnings=(*response.warnings, *overlooked)) if overlooked else response
+
+
+def _without_request(text: str) -> Any:
+    """Return the output, parsed if it is a reply that contains the request, too."""
+    if '"conversation_id"' not in text or '"new_messages"' not in text or not text.lstrip().startswith("{"):
+        return text
+    try:
+        value = parse_json(text)
+    except FormatError:
+        return text
+    return _drop_request(value) if isinstance(value, dict) and _REQUEST.issubset(value) else text
+
+
+def _drop_request(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a reply without the request that a program sent back with it: the messages there are not new."""
+    if not _REQUEST.issubset(value):
+        return value
+    return {
+        key: field for key, field in value.items() if key not in (*_REQUEST, "case_id", "vars", "attempt", "resume")
+    }
 
 
 def _overlooked_reply(text: str, place: str) -> tuple[str, ...]:
@@ -144,8 +166,8 @@ def _read_object(value: dict[str, Any], line: OutputLine, where: str, messages: 
     if not isinstance(wire_id, str):
         remark = f"{where} has no `id`, so nobody can tell whose reply it is: {quote_line(line.data)}"
         return Record(remark=remark, lacks_id=bool(value) and value.keys() <= set(REPLY_KEYS))
-    value.pop("case_id", None)  # a program may send back the whole request
-    return Record(wire_id, read_reply(value, messages(wire_id)))
+    value.pop("case_id", None)
+    return Record(wire_id, read_reply(_drop_request(value), messages(wire_id)))
 
 
 def _no_reply(line: OutputLine, where: str) -> Record:

@@ -21,6 +21,7 @@ from agentv.providers.cli.workspace import Workspace, workspace
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from agentv.model.conversation import Message
     from agentv.model.request import Request
@@ -243,39 +244,57 @@ class _Worker:
         self.lock = asyncio.Lock()
         self.users = 0
         """Number of requests that were sent here or are about to be."""
+        self.conversations = 0
+        """Number of conversations whose turns are all sent here."""
 
     @property
     def load(self) -> int:
-        """Number of requests that it is busy with, cancelled ones included."""
-        return max(self.users, self.process.load if self.process is not None else 0)
+        """Number of requests that it is busy with, cancelled ones included, and of its conversations."""
+        return max(self.users, self.process.load if self.process is not None else 0) + self.conversations
+
+
+class _Assignment(NamedTuple):
+    """Worker and process that have the turns of a conversation so far."""
+
+    worker: _Worker
+    process: WorkerProcess
 
 
 class WorkerPool:
     """Session of `mode: stream`: a pool of worker processes."""
 
-    def __init__(self, command: CommandTemplate, workers: int) -> None:
+    def __init__(self, command: CommandTemplate, workers: int, *, keeps_state: bool = False) -> None:
         self._command = command
         self._workers = [_Worker() for _ in range(workers)]
+        self._keeps_state = keeps_state
+        """True if a process keeps the conversations that it has, so that no other can go on with them."""
+        self._conversations: dict[str, _Assignment] = {}
+        """Conversations in flight, by their ids."""
         self._failures = 0
         """Number of processes that ended without a reply since the last reply."""
         self._has_answered = False
         self._fatal_failure: ProviderResponse | None = None
         """Failure of all requests, once no process is started any more."""
-        self._suspects: set[tuple[str, int]] = set()
-        """Cases that were in flight when a process died: each is sent alone, so that it affects no other."""
+        self._suspects: dict[tuple[str, int], set[int]] = {}
+        """Cases that were in flight when a process died, with their turns: each turn is sent alone, so that it affects
+        no other."""
         self._isolated = 0
         """Number of suspects that are in flight or wait; the first worker is reserved for them meanwhile."""
         self._changed = asyncio.Event()
         """Set whenever the load of a worker decreases."""
 
     async def invoke(self, request: Request) -> ProviderResponse:
-        """Return the reply to a request."""
-        key = (request.id, request.repeat)
-        is_suspect = key in self._suspects
-        async with self._isolation() if is_suspect else self._any_worker() as worker:
-            process = await self._process_of(worker)
+        """Return the reply to a request; all turns of a conversation are sent to the same process."""
+        case, held = (request.id, request.repeat), self._conversations.get(_conversation_id(request))
+        is_suspect = request.turn in self._suspects.get(case, ())
+        async with self._reserve(held, is_suspect=is_suspect, was_suspect=case in self._suspects) as worker:
+            if held is not None and self._keeps_state:
+                process = _conversation_lost() if held.process.is_closed else held.process
+            else:
+                process = await self._process_of(worker)
             if not isinstance(process, WorkerProcess):
                 return process
+            self._assign(_conversation_id(request), worker, process)
             is_fresh, is_alone = not process.request_count, is_suspect and not process.load
             pending = process.ask(request)
             try:
@@ -284,18 +303,55 @@ class WorkerPool:
                 process.abandon(pending, error)
                 raise
         if not isinstance(found, ExitInfo):
-            self._suspects.discard(key)
+            self._clear_suspect(case, request.turn)
             self._has_answered, self._failures = True, 0
             return found
-        if not found.started:
-            code = UNSET if found.is_retryable else NOT_STARTED
-            return failure("transport", found.words, retryable=found.is_retryable, code=code)
         # A program with exit code 0 may just have ended after its last reply.
-        if is_alone and found.exited and (is_fresh or found.has_failed):
+        if is_alone and found.started and found.exited and (is_fresh or found.has_failed):
             return failure("agent", f"asked nothing else, {found.words}", retryable=found.asks_for_retry)
-        if found.exited:
-            self._suspects.add(key)
-        return failure("transport", f"no reply: {found.words}", retryable=True)
+        if found.started and found.exited:
+            self._suspects.setdefault(case, set()).add(request.turn)
+        return _without_reply(found)
+
+    async def end_conversation(self, conversation_id: str) -> None:
+        """Forget the process of a conversation."""
+        self.release(conversation_id)
+
+    def release(self, conversation_id: str) -> WorkerProcess | None:
+        """Forget the process of a conversation and return it; `None` if there is none, or it has ended."""
+        held = self._conversations.pop(conversation_id, None)
+        if held is None:
+            return None
+        held.worker.conversations -= 1
+        self._changed.set()
+        return None if held.process.is_closed else held.process
+
+    def _assign(self, conversation_id: str, worker: _Worker, process: WorkerProcess) -> None:
+        """Send the further turns of a conversation to this process."""
+        if not conversation_id:
+            return
+        self.release(conversation_id)
+        worker.conversations += 1
+        self._conversations[conversation_id] = _Assignment(worker, process)
+
+    def _clear_suspect(self, case: tuple[str, int], turn: int) -> None:
+        turns = self._suspects.get(case)
+        if turns is not None:
+            turns.discard(turn)
+            if not turns:
+                del self._suspects[case]
+
+    def _reserve(
+        self, held: _Assignment | None, *, is_suspect: bool, was_suspect: bool
+    ) -> AbstractAsyncContextManager[_Worker]:
+        """Reserve the worker of a conversation, the first one for a suspect, or the one with the least load."""
+        is_bound = held is not None and self._keeps_state
+        if is_suspect and not (is_bound and held is not None and held.worker is not self._workers[0]):
+            return self._isolation()
+        if held is not None:
+            return self._one_of([held.worker])
+        # A conversation of which a later turn is a suspect begins where that turn is sent.
+        return self._one_of(self._workers[:1] if was_suspect else self._workers)
 
     async def close(self) -> None:
         """Close all processes."""
@@ -303,9 +359,9 @@ class WorkerPool:
         await asyncio.gather(*(process.close() for process in processes))
 
     @asynccontextmanager
-    async def _any_worker(self) -> AsyncIterator[_Worker]:
-        """Reserve the worker with the least load."""
-        while not (free := self._workers[1 if self._isolated else 0 :]):
+    async def _one_of(self, workers: Sequence[_Worker]) -> AsyncIterator[_Worker]:
+        """Reserve the worker with the least load; the first one of the pool is left out while it has a suspect."""
+        while not (free := [each for each in workers if not (self._isolated and each is self._workers[0])]):
             await self._wait_for_change()
         worker = min(free, key=lambda each: each.load)
         worker.users += 1
@@ -363,3 +419,20 @@ class WorkerPool:
             often = f"the program ended {self._failures} times in a row without a reply and is not started again"
             code = UNSET if self._has_answered else NOT_STARTED
             self._fatal_failure = failure("transport", f"{often}; the last time: {ended.words}", code=code)
+
+
+def _conversation_id(request: Request) -> str:
+    """Return the conversation that a request belongs to; empty for a single question."""
+    return request.conversation_id if request.is_conversation else ""
+
+
+def _without_reply(ended: ExitInfo) -> ProviderResponse:
+    if ended.started:
+        return failure("transport", f"no reply: {ended.words}", retryable=True)
+    code = UNSET if ended.is_retryable else NOT_STARTED
+    return failure("transport", ended.words, retryable=ended.is_retryable, code=code)
+
+
+def _conversation_lost() -> ProviderResponse:
+    ended = "the process that had this conversation has ended, and its earlier turns are lost"
+    return failure("transport", ended, retryable=True)

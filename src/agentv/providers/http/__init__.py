@@ -20,11 +20,21 @@ from agentv.templating import PLACEHOLDER
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from agentv.model.request import Scope
+    from agentv.model.request import ConversationMode, Scope
     from agentv.providers.http.session import HttpSession
 
 
-_SINGLE = re.compile(r"(?<![{$])\{ ?(?:prompt|messages|id|thread_id|attempt) ?\}(?!\})")
+_SINGLE = re.compile(
+    r"(?<![{$])\{ ?(?:prompt|messages|new_messages|id|thread_id|conversation_id|turn|resume|attempt) ?\}(?!\})"
+)
+_NO_CONTEXT = (
+    "a turn would be sent without those before it: write {{ messages }} into the `body` for the whole conversation, or "
+    "for an endpoint that keeps it `thread_header`, or `reply.thread_id` and {{ thread_id }}"
+)
+_NO_THREAD = (
+    "sends the id of the thread, and no place is named for it: write `thread_header`, or {{ thread_id }} in the `body`,"
+    " the `url`, the `query` or the `headers`"
+)
 
 
 def check_url(url: str, path: str, *, has_thread: bool) -> Iterator[Problem]:
@@ -120,6 +130,8 @@ def check_streaming(settings: Mapping[str, Any], stream: str | None, path: str) 
             yield Problem(f"{path}.{name}", f"`stream: none` reads no events: leave `{name}` out", "whole")
 
 
+_CONTEXT = ("messages", "conversation_id")
+"""Values that lead an endpoint to the messages before the last one."""
 _Plain = str | int | float | bool
 
 
@@ -158,6 +170,32 @@ class Http(ProviderBase, kw_only=True):
     max_reply_bytes: Annotated[int, Meta(ge=1, le=67_108_864)] = 10_000_000
     """Largest size of a reply, decompressed."""
 
+    @property
+    def conversation_mode(self) -> ConversationMode:
+        """`thread` if requests have a place for its id, and in the default body if replies have one, or it is made."""
+        is_named = self.thread_header is not None or "thread_id" in self._names
+        has_thread = is_named or self.new_thread_id or self.reply.thread_id is not None
+        return self.conversation or ("thread" if has_thread and self._sends("thread_id") else "full")
+
+    @property
+    def _names(self) -> set[str]:
+        """Names of the values that are filled in."""
+        return names_in([self.url, self.headers, self.query, self.body])
+
+    @property
+    def conversation_problem(self) -> str | None:
+        """Reason why it cannot hold conversations: its requests have neither the messages nor a thread."""
+        context = ("thread_id", "conversation_id") if self.conversation_mode == "thread" else _CONTEXT
+        return None if any(map(self._sends, context)) else _NO_CONTEXT
+
+    def _sends(self, name: str) -> bool:
+        """Tell whether requests have this value."""
+        if name == "thread_id" and self.thread_header is not None:
+            return True
+        if self.body is UNSET and self.method != "GET":
+            return True  # the default body has them all
+        return name in self._names
+
     def check(self, path: str) -> list[Problem]:
         """Return the problems of the URL, the templates and the pointers."""
         written = {"url": self.url, "headers": self.headers, "query": self.query, "body": self.body}
@@ -171,7 +209,12 @@ class Http(ProviderBase, kw_only=True):
             *check_pointers(self.reply, f"{path}.reply"),
             *check_streaming(in_stream, self.stream, path),
             *check_braces(written, path),
+            *self._check_conversation(f"{path}.conversation"),
         ]
+
+    def _check_conversation(self, path: str) -> Iterator[Problem]:
+        if self.conversation == "thread" and not (self._sends("thread_id") or self._sends("conversation_id")):
+            yield Problem(path, f"`conversation: thread` {_NO_THREAD}")
 
     async def open(self, scope: Scope) -> HttpSession:
         """Create the HTTP client; nothing is sent yet."""

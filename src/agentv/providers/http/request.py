@@ -10,12 +10,13 @@ from msgspec import UNSET, Struct
 
 from agentv.errors import FormatError
 from agentv.jsonio import dump_json
-from agentv.providers.http.template import TEMPLATE, values_of
+from agentv.providers.base import request_fields
+from agentv.providers.http.template import TEMPLATE, names_in, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from agentv.model.request import Request
+    from agentv.model.request import ConversationMode, Request
     from agentv.providers.http.template import Values
     from agentv.templating import Fill
 
@@ -51,6 +52,7 @@ class RequestSettings(Struct, frozen=True, kw_only=True):
     message_format: str
     stream: str | None
     thread_header: str | None
+    mode: ConversationMode = "full"
 
 
 class RequestWriter:
@@ -63,10 +65,16 @@ class RequestWriter:
         self._headers: dict[str, Fill] = {name: TEMPLATE.compile(value) for name, value in settings.headers.items()}
         self._body: Callable[[Request, Values], Any] = self._make_body_writer()
         self._type = content_type(settings.headers)
+        written = [settings.url, dict(settings.headers), dict(settings.query), settings.body]
+        has_default_body = settings.body is UNSET and settings.method not in _WITHOUT_BODY
+        self._takes_resume = has_default_body or any("resume" in names_in(value) for value in written)
 
     def write(self, request: Request) -> HttpRequest:
         """Return the HTTP request; raise `FormatError` if a value is missing or cannot be sent."""
-        values = values_of(request, self._settings.message_format)
+        if request.resume is not UNSET and not self._takes_resume:
+            msg = "this turn resumes the agent with a value, which is sent nowhere: write {{ resume }} into the `body`"
+            raise FormatError(msg)
+        values = values_of(request, self._settings.message_format, self._settings.mode)
         body = self._body(request, values)
         headers = {"Accept": _ACCEPTED.get(self._settings.stream or "", _ANY)}
         if body is not None and not self._type:
@@ -74,7 +82,7 @@ class RequestWriter:
         return HttpRequest(
             method=self._settings.method,
             url=_with_query(self._url(values), {name: fill(values) for name, fill in self._query.items()}),
-            headers=_merge_headers(headers, self._fill_headers(request, values)),
+            headers=_merge_headers(headers, _merge_headers(self._fill_headers(request, values), _persona(request))),
             data=None if body is None else _encode_body(body, self._type),
         )
 
@@ -96,13 +104,12 @@ class RequestWriter:
 
 def _default_body(request: Request) -> dict[str, Any]:
     """Return the default body, as programs of the `cli` provider receive it."""
-    body = {
-        "id": request.id,
-        "input_messages": request.input_messages,
-        "vars": request.vars,
-        "attempt": request.attempt,
-    }
-    return body if request.thread_id is None else {**body, "thread_id": request.thread_id}
+    return {"id": request.id, **request_fields(request)}
+
+
+def _persona(request: Request) -> dict[str, str]:
+    """Return the headers of the persona."""
+    return {name: _one_line(name, value) for name, value in request.headers.items()}
 
 
 def content_type(headers: Mapping[str, str]) -> str:
@@ -128,7 +135,7 @@ def _encode_body(body: Any, kind: str) -> bytes:
 
 
 def _merge_headers(defaults: dict[str, str], headers: dict[str, str]) -> dict[str, str]:
-    """Merge headers; those of the settings take precedence over ours."""
+    """Merge headers; the second take precedence over the first."""
     named = {name.lower() for name in headers}
     return {**{name: value for name, value in defaults.items() if name.lower() not in named}, **headers}
 

@@ -45,6 +45,7 @@ class HttpSession:
                 message_format=settings.message_format,
                 stream=settings.stream,
                 thread_header=settings.thread_header,
+                mode=settings.conversation_mode,
             )
         )
         self._reply = ReplySettings(
@@ -65,6 +66,10 @@ class HttpSession:
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the reply of the endpoint; on cancellation, the connection is closed."""
+        if request.is_conversation and self._settings.conversation_mode == "full":
+            request = replace(
+                request, thread_id=None
+            )  # each turn has the whole conversation, so it starts a new thread
         if self._settings.new_thread_id and request.thread_id is None:
             request = replace(request, thread_id=str(uuid4()))
         try:

@@ -1,6 +1,6 @@
 """Templates of HTTP requests: the names that `{{ name }}` may use, and their values."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET, to_builtins
@@ -8,35 +8,43 @@ from msgspec import UNSET, to_builtins
 from agentv.errors import FormatError, Problem
 from agentv.formats.conversation import KEY
 from agentv.formats.openai import to_openai
-from agentv.model.request import Request
+from agentv.model.conversation import Message
+from agentv.model.request import ConversationMode, Request
 from agentv.suggestions import suggest
 from agentv.templating import MISSING, Template, check_keys, iter_placeholders, lookup, unescape_placeholders
 
-NAMES = ("prompt", "messages", "id", "vars", "thread_id", "attempt")
+NAMES = (
+    *("prompt", "messages", "new_messages", "id", "vars", "attempt"),
+    *("thread_id", "conversation_id", "turn", "resume"),
+)
 """Names of placeholders; `vars` also with a path, such as `vars.user.city`."""
 _MAX_NAMED = 20
 
 Values = Mapping[str, Any]
 
 
-def values_of(request: Request, message_format: str) -> dict[str, Any]:
-    """Return the values of the names; `thread_id` is `UNSET` in a new thread."""
+def values_of(request: Request, message_format: str, mode: ConversationMode = "full") -> dict[str, Any]:
+    """Return the values of the names; `UNSET` are `thread_id` in a new thread, and `prompt` beside a `resume`."""
     return {
-        "prompt": request.prompt,
-        "messages": write_messages(request, message_format),
+        "prompt": request.prompt if request.resume is UNSET else UNSET,
+        "messages": write_messages(request.messages_to_send(mode), message_format),
+        "new_messages": write_messages(request.messages_to_send("thread"), message_format),
         "id": request.id,
         "vars": request.vars,
         "thread_id": UNSET if request.thread_id is None else request.thread_id,
+        "conversation_id": request.conversation_id,
+        "turn": request.turn,
+        "resume": request.resume,
         "attempt": request.attempt,
     }
 
 
-def write_messages(request: Request, message_format: str) -> list[Any]:
-    """Return the messages in the format of the target."""
+def write_messages(messages: Sequence[Message], message_format: str) -> list[Any]:
+    """Return messages in the format of the target."""
     if message_format == "compact":
-        written: list[Any] = to_builtins(list(request.input_messages))
+        written: list[Any] = to_builtins(list(messages))
         return written
-    return [_without_marker(message) for message in to_openai(request.input_messages)]
+    return [_without_marker(message) for message in to_openai(messages)]
 
 
 def _without_marker(message: dict[str, Any]) -> dict[str, Any]:

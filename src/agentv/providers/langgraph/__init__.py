@@ -11,9 +11,13 @@ from agentv.providers.base import ProviderBase
 from agentv.providers.transport.urls import check_address, check_headers
 
 if TYPE_CHECKING:
-    from agentv.model.request import Scope
+    from agentv.model.request import ConversationMode, Scope
     from agentv.providers.langgraph.run import LangGraphSession
 
+_NO_CONTEXT = (
+    "with `input_text` a turn is the last message alone, and with `conversation: full` no thread has those before it: "
+    "leave one of the two out"
+)
 _Name = Annotated[str, Meta(min_length=1)]
 
 
@@ -48,13 +52,24 @@ class LangGraph(ProviderBase, kw_only=True):
     subgraphs: bool = True
     """True if messages that only a subgraph has are part of the reply."""
     resume: Any = UNSET
-    """Answer to a graph that waits for input (`interrupt`); without it, that is an error."""
+    """Answer to a graph that waits for input (`interrupt`); without it, that is an error, unless a turn of a
+    conversation answers it."""
     max_resumes: Annotated[int, Meta(ge=1, le=1000)] = 20
     """Largest number of answers."""
     durability: Literal["sync", "async", "exit"] | None = None
     """Time at which the server saves the graph's state; its own default if not given."""
     multitask_strategy: Literal["reject", "enqueue", "interrupt", "rollback"] = "reject"
     """Strategy of the server if the thread is busy."""
+
+    @property
+    def conversation_mode(self) -> ConversationMode:
+        """`thread` by default: the server keeps the state of the graph."""
+        return self.conversation or "thread"
+
+    @property
+    def conversation_problem(self) -> str | None:
+        """Reason why it cannot hold conversations: the text of the last message alone has no context."""
+        return _NO_CONTEXT if self.input_text and self.conversation_mode == "full" else None
 
     def check(self, path: str) -> list[Problem]:
         """Return the problems of the URL, the headers, and `config` beside `context`."""

@@ -15,7 +15,14 @@ from agentv.formats.sse import SseDecoder
 from agentv.jsonio import MAX_BYTES, parse_json
 from agentv.model.response import ResponseError, Unread
 from agentv.providers.base import attach_partial_reply
-from agentv.providers.langgraph.bodies import UPDATES, first_body, new_messages, resume_body
+from agentv.providers.langgraph.bodies import (
+    UPDATES,
+    first_body,
+    new_messages,
+    pending_interrupts,
+    resume_body,
+    thread_of,
+)
 from agentv.providers.langgraph.rejections import rejected_calls, with_rejected
 from agentv.providers.langgraph.server import (
     CANCEL_S,
@@ -43,6 +50,9 @@ MAX_RAW_BYTES = 100_000
 MAX_RUN_BYTES = 1024 * 1024 * 1024
 """Bytes that the server may send for one run: every task repeats its whole input, and none of that is kept."""
 _INVALID = 422
+_NOTHING_TO_RESUME = ResponseError(
+    kind="protocol", message="this turn resumes the graph with a value, and its thread waits for none"
+)
 _CANCELLED = ResponseError(kind="interrupted", message="the attempt was cancelled")
 _NOT_RECORDED = Unread(
     path="run",
@@ -88,7 +98,8 @@ class GraphInvocation:
         self._settings = settings
         self._request = request
         self._key = "messages" if settings.input_text else settings.input_key
-        self._server = Server(client, settings.url, settings.assistant, request.thread_id)
+        self._thread_id = thread_of(settings, request)
+        self._server = Server(client, settings.url, settings.assistant, self._thread_id, request.headers)
         self._gathered = UpdateCollector(self._key)
         self._raw = _RawEvents()
         self._unread: dict[Unread, None] = {}
@@ -117,14 +128,10 @@ class GraphInvocation:
 
     async def _run_to_end(self) -> ResponseError | None:
         """Run the graph until it is done, and return its error."""
-        settings, request = self._settings, self._request
-        messages = new_messages(request)
-        known = {message["id"] for message in messages}
-        if request.thread_id is not None:
-            values = (await self._server.state()).get("values")
-            known |= message_ids(values, self._key) if isinstance(values, dict) else set()
-        self._gathered = UpdateCollector(self._key, known)
-        body = first_body(settings, request, messages)
+        settings = self._settings
+        body = await self._prepare()
+        if body is None:
+            return _NOTHING_TO_RESUME
         answers = 0 if settings.resume is UNSET else settings.max_resumes
         error = await self._run(body)
         for _ in range(answers):
@@ -132,9 +139,25 @@ class GraphInvocation:
             if error is not None or interrupts is None:
                 return error
             self._rejected |= rejected_calls(interrupts, settings.resume, self._gathered.response())
-            error = await self._run(resume_body(settings, request, interrupts))
+            error = await self._run(resume_body(settings, settings.resume, interrupts))
         interrupts = self._gathered.interrupts
-        return error if error is not None or interrupts is None else interrupted_error(interrupts, answers)
+        if error is not None or interrupts is None or (self._request.is_conversation and not answers):
+            return error  # in a conversation, a further turn may answer
+        return interrupted_error(interrupts, answers)
+
+    async def _prepare(self) -> dict[str, Any] | None:
+        """Return the body that starts the run, or resumes its thread; `None` if the thread waits for nothing."""
+        request = self._request
+        messages = new_messages(request, self._thread_id)
+        known = {message["id"] for message in messages}
+        state = {} if self._thread_id is None else await self._server.state()
+        values = state.get("values")
+        known |= message_ids(values, self._key) if isinstance(values, dict) else set()
+        self._gathered = UpdateCollector(self._key, known)
+        if request.resume is UNSET:
+            return first_body(self._settings, request, self._thread_id, messages)
+        interrupts = pending_interrupts(state)
+        return None if interrupts is None else resume_body(self._settings, request.resume, interrupts)
 
     async def _run(self, body: dict[str, Any]) -> ResponseError | None:
         streams = self._settings.stream
@@ -145,7 +168,7 @@ class GraphInvocation:
                 if _rejects_tasks(answer, body):
                     self._unread[_WITHOUT_TASKS] = None
                     return await self._run({**body, "stream_mode": [*UPDATES]})
-                return response_error(answer, self._settings.assistant, self._request.thread_id)
+                return response_error(answer, self._settings.assistant, self._thread_id)
             self._server.read_run_ids(stream.headers)
             error = await (self._follow(stream) if streams else self._wait(stream))
         if error is None and self._gathered.interrupts is None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from agentv.formats.langgraph_updates import describe_interrupts, excerpt
 from agentv.model.response import ResponseError
 from agentv.providers.transport.failures import TransportError, failure_from, read_json
-from agentv.providers.transport.urls import join_url
+from agentv.providers.transport.urls import join_url, merge_headers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,8 +36,12 @@ _LIVE = ("pending", "running")
 class Server:
     """Thread on a server, and its current run."""
 
-    def __init__(self, client: HttpClient, url: str, assistant: str, thread_id: str | None) -> None:
+    def __init__(
+        self, client: HttpClient, url: str, assistant: str, thread_id: str | None, headers: Mapping[str, str]
+    ) -> None:
         self._client = client
+        self._headers = headers
+        """Headers beside those of the client."""
         self._url = url
         self._assistant = assistant
         self._is_new_thread = thread_id is None
@@ -49,7 +53,9 @@ class Server:
     def start(self, body: dict[str, Any], *, stream: bool) -> AbstractAsyncContextManager[ResponseStream]:
         """Start a run; its reply is a stream of events, or the final state."""
         self.run_id = None
-        return self._client.stream("POST", self._url_of("runs", "stream" if stream else "wait"), json=body)
+        return self._client.stream(
+            "POST", self._url_of("runs", "stream" if stream else "wait"), json=body, headers=self._headers
+        )
 
     def read_run_ids(self, headers: Mapping[str, str]) -> None:
         """Read the ids of the run from headers, which a proxy may have dropped."""
@@ -60,7 +66,7 @@ class Server:
 
     async def status(self) -> str:
         """Return the status of the run; `gone` if the server does not know it any more."""
-        answer = await self._client.send("GET", self._url_of("runs", self.run_id or ""))
+        answer = await self._get(self._url_of("runs", self.run_id or ""))
         if answer.status == _NOT_FOUND:
             return "gone"
         status = self._read(answer).get("status")
@@ -69,17 +75,18 @@ class Server:
     async def join(self) -> Any:
         """Wait for the end of the run and return its final state."""
         url = _with_query(self._url_of("runs", self.run_id or "", "join"), "cancel_on_disconnect=1")
-        return self._read(await self._client.send("GET", url))
+        return self._read(await self._get(url))
 
     def replay(self) -> AbstractAsyncContextManager[ResponseStream]:
         """Ask for the events that the server recorded of the run, from the first on."""
-        return self._client.stream("GET", self._url_of("runs", self.run_id or "", "stream"), headers=_FROM_THE_FIRST)
+        headers = merge_headers(_FROM_THE_FIRST, self._headers)
+        return self._client.stream("GET", self._url_of("runs", self.run_id or "", "stream"), headers=headers)
 
     async def history(self) -> list[Any]:
         """Return the states that the thread had during the run, the first one first."""
         if self.run_id is None and not self._is_new_thread:
             return []  # the states of this run are unknown
-        answer = await self._client.send("GET", _with_query(self._url_of("history"), f"limit={MAX_HISTORY}"))
+        answer = await self._get(_with_query(self._url_of("history"), f"limit={MAX_HISTORY}"))
         document = read_json(answer) if answer.is_ok else []
         states = [state for state in document if isinstance(state, dict)] if isinstance(document, list) else []
         return [state.get("values") for state in reversed(states) if self._is_of_run(state.get("metadata"))]
@@ -89,14 +96,14 @@ class Server:
 
     async def state(self) -> dict[str, Any]:
         """Return the current state of the thread."""
-        return self._read(await self._client.send("GET", self._url_of("state")))
+        return self._read(await self._get(self._url_of("state")))
 
     async def cancel(self) -> None:
         """Cancel the run, within `CANCEL_S`."""
         try:
             async with asyncio.timeout(CANCEL_S):
                 for run_id in [self.run_id] if self.run_id else await self._live_runs():
-                    await self._client.send("POST", self._url_of("runs", run_id, "cancel"))
+                    await self._client.send("POST", self._url_of("runs", run_id, "cancel"), headers=self._headers)
         except (TransportError, TimeoutError):
             pass  # `on_disconnect` cancels the run, too
 
@@ -104,7 +111,7 @@ class Server:
         """Return the runs of the thread, for a request that was cancelled before the server named its run."""
         if not self._is_new_thread:
             return []
-        answer = await self._client.send("GET", self._url_of("runs"))
+        answer = await self._get(self._url_of("runs"))
         runs = read_json(answer) if answer.is_ok else []
         if not isinstance(runs, list):
             return []
@@ -113,6 +120,9 @@ class Server:
     def shorten(self, message: str) -> str:
         """Shorten URLs in a message to that of the server, because their paths differ in every attempt."""
         return re.sub(rf"/threads/{re.escape(quote(self.thread_id, safe=''))}[\w/-]*", "", message)
+
+    async def _get(self, url: str) -> HttpResponse:
+        return await self._client.send("GET", url, headers=self._headers)
 
     def _url_of(self, *names: str) -> str:
         return join_url(self._url, "/".join(quote(name, safe="") for name in ("threads", self.thread_id, *names)))

@@ -66,8 +66,9 @@ class PythonAgent(ProviderBase, kw_only=True):
         from agentv.providers.python import call, workers  # noqa: PLC0415 - a target is checked without them
 
         if self.workers is None:
-            return call.PythonSession(self.function, self.args, scope, self.name)
-        return workers.WorkerSession(self.function, self.args, scope, self.workers, cwd=self.cwd, target=self.name)
+            return call.PythonSession(self.function, self.args, scope, self.name, self.conversation_mode)
+        job = workers.Job(function=self.function, args=self.args, scope=scope, conversation=self.conversation_mode)
+        return workers.WorkerSession(job, self.workers, cwd=self.cwd, target=self.name)
 
 
 class Function(ProviderBase, kw_only=True):
@@ -90,4 +91,4 @@ class Function(ProviderBase, kw_only=True):
         """Return a session, which needs no event loop yet."""
         from agentv.providers.python.call import AgentCallable  # noqa: PLC0415 - a target is checked without it
 
-        return AgentCallable(lambda: self.function)
+        return AgentCallable(lambda: self.function, mode=self.conversation_mode)

@@ -13,10 +13,10 @@ from agentv.formats.adk import to_adk
 from agentv.formats.normalize import failure_from_exception
 from agentv.formats.objects import is_class_of
 from agentv.formats.reader import read_reply
-from agentv.providers.python.agents import reject_blocks
+from agentv.providers.python.agents import reject_blocks, reject_resume
 
 if TYPE_CHECKING:
-    from agentv.model.request import Request
+    from agentv.model.request import ConversationMode, Request
 
 _USER = "agentv"
 _events: ContextVar[list[Any] | None] = ContextVar("agentv_adk_events", default=None)
@@ -42,21 +42,23 @@ def _library() -> _Library:
 class AdkAgent:
     """Agent with its runner: in memory, or the user's own."""
 
-    def __init__(self, thing: Any) -> None:
+    def __init__(self, thing: Any, mode: ConversationMode = "full") -> None:
         self._thing = thing
+        self._mode = mode
         self._runner: Any = None
 
     async def __call__(self, request: Request) -> Any:
-        """Run the agent in a new session that holds the earlier messages, and return all events."""
+        """Run the agent and return all events: in a new session with the earlier messages, or in that of its thread."""
+        reject_resume(request)
         reject_blocks(request.input_messages)
-        *earlier, last = request.input_messages
+        *earlier, last = request.messages_to_send(self._mode)
         if last.role != "user" or any(message.role in ("system", "developer") for message in earlier):
             msg = (
                 "ADK takes a conversation that ends with the user's message and has no system message: write a function"
             )
             raise FormatError(msg)
         runner = self._get_runner()
-        session = await runner.session_service.create_session(app_name=runner.app_name, user_id=_USER)
+        session = await self._get_session(runner, request)
         await self._add_earlier(runner, session, earlier)
         events: list[Any] = []
         token = _events.set(events)
@@ -76,6 +78,17 @@ class AdkAgent:
             return error
         response = replace(read_reply(complete, request.input_messages), thread_id=session.id)
         return response if error is None else replace(response, success=False, error=error.error)
+
+    async def _get_session(self, runner: Any, request: Request) -> Any:
+        """Return the session of the thread that the request continues, or else a new one."""
+        service, app = runner.session_service, runner.app_name
+        if self._mode == "full" or request.turn == 1 or request.thread_id is None:
+            return await service.create_session(app_name=app, user_id=_USER)
+        session = await service.get_session(app_name=app, user_id=_USER, session_id=request.thread_id)
+        if session is None:
+            msg = f"the session {request.thread_id!r} is not there any more, and its earlier turns are lost"
+            raise FormatError(msg)
+        return session
 
     def _run(self, runner: Any, session: Any, text: str) -> Any:
         types = _library().types

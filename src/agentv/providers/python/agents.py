@@ -8,6 +8,8 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import UNSET
+
 from agentv.errors import FormatError
 from agentv.formats.objects import is_class_of
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from agentv.model.conversation import Message
-    from agentv.model.request import Request
+    from agentv.model.request import ConversationMode, Request
 
 
 class _AgentClass(NamedTuple):
@@ -30,6 +32,8 @@ class _AgentClass(NamedTuple):
     """True if the agent keeps its conversation in itself, so that requests take turns."""
     attributes: tuple[str, ...] = ()
     """Attributes that distinguish it from another class of the same name in a package of the same name."""
+    has_threads: bool = False
+    """True if the library can keep conversations, so that its function takes the mode of the target."""
 
 
 _PACKAGE = "agentv.providers.python"
@@ -39,11 +43,11 @@ _AGENT_CLASSES = (
     _AgentClass(
         "Agent", "agents", f"{_PACKAGE}.openai_agents", "ask_openai_agents", attributes=("handoffs", "model_settings")
     ),
-    _AgentClass("PregelProtocol", "langgraph", f"{_PACKAGE}.langchain", "ask_graph"),
-    _AgentClass("Runnable", "langchain_core", f"{_PACKAGE}.langchain", "ask_runnable"),
-    _AgentClass("BaseAgent", "google.adk", f"{_PACKAGE}.adk", "AdkAgent"),
-    _AgentClass("Runner", "google.adk", f"{_PACKAGE}.adk", "AdkAgent"),
-    _AgentClass("App", "google.adk", f"{_PACKAGE}.adk", "AdkAgent"),
+    _AgentClass("PregelProtocol", "langgraph", f"{_PACKAGE}.langchain", "ask_graph", has_threads=True),
+    _AgentClass("Runnable", "langchain_core", f"{_PACKAGE}.langchain", "ask_runnable", has_threads=True),
+    _AgentClass("BaseAgent", "google.adk", f"{_PACKAGE}.adk", "AdkAgent", has_threads=True),
+    _AgentClass("Runner", "google.adk", f"{_PACKAGE}.adk", "AdkAgent", has_threads=True),
+    _AgentClass("App", "google.adk", f"{_PACKAGE}.adk", "AdkAgent", has_threads=True),
     _AgentClass("MultiStepAgent", "smolagents", f"{_PACKAGE}.libraries", "SmolAgent"),
     _AgentClass("BaseWorkflowAgent", "llama_index", f"{_PACKAGE}.libraries", "ask_llama_index"),
     _AgentClass("AgentWorkflow", "llama_index", f"{_PACKAGE}.libraries", "ask_llama_index"),
@@ -64,16 +68,32 @@ _AGENT_CLASSES = (
 """Known classes; the first that matches is used."""
 
 
-def find_agent(agent: Any) -> Callable[[Request], Awaitable[Any]] | None:
-    """Return the function that invokes an agent of a known library; `None` for other objects."""
+def find_agent(agent: Any, mode: ConversationMode = "full") -> Callable[[Request], Awaitable[Any]] | None:
+    """Return the function that invokes an agent of a known library; `None` for other objects.
+
+    It raises `FormatError` if the agent shall keep conversations and its library cannot.
+    """
     agent_class = next((agent_class for agent_class in _AGENT_CLASSES if _matches(agent, agent_class)), None)
     if agent_class is None:
         return None
+    if mode == "thread" and not agent_class.has_threads:
+        instead = "leave out `conversation: thread`, and each turn sends the whole conversation"
+        msg = f"an agent of {agent_class.package} keeps no thread that could be named here: {instead}"
+        raise FormatError(msg)
+    options = {"mode": mode} if agent_class.has_threads else {}
     invoke: Callable[..., Any] = getattr(import_module(agent_class.module), agent_class.invoke)
     if isinstance(invoke, type):
-        wrapper: Callable[[Request], Awaitable[Any]] = invoke(agent)
-        return wrapper
-    return ExclusiveAgent(invoke, agent) if agent_class.is_exclusive else partial(invoke, agent)
+        ask: Callable[[Request], Awaitable[Any]] = invoke(agent, **options)
+    elif agent_class.is_exclusive:
+        ask = ExclusiveAgent(invoke, agent)
+    else:
+        ask = partial(invoke, agent, **options)
+    return ask if agent_class.has_threads else partial(_ask_unresumed, ask)
+
+
+async def _ask_unresumed(ask: Callable[[Request], Awaitable[Any]], request: Request) -> Any:
+    reject_resume(request)
+    return await ask(request)
 
 
 def _matches(agent: Any, agent_class: _AgentClass) -> bool:
@@ -140,6 +160,13 @@ def text_turns(request: Request, roles: Sequence[str] = ("system", "user", "assi
         msg = "the input does not end with a message of the user's: write a function that hands it to the agent"
         raise FormatError(msg)
     return turns
+
+
+def reject_resume(request: Request) -> None:
+    """Raise `FormatError` for a turn that resumes an agent of a library for which this is not known."""
+    if request.resume is not UNSET:
+        msg = "this turn resumes the agent with a value, which it cannot be handed: write a function with `resume`"
+        raise FormatError(msg)
 
 
 def reject_blocks(messages: Sequence[Message]) -> None:

@@ -6,23 +6,24 @@ import typing
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.langgraph import mark_pending
-from agentv.formats.langgraph_updates import UpdateCollector, describe_interrupts, to_langgraph
+from agentv.formats.langgraph_updates import UpdateCollector, describe_interrupts, message_ids, to_langgraph
 from agentv.formats.normalize import failure_from_exception
 from agentv.formats.objects import is_class_of, plain_data
 from agentv.formats.openai import to_openai
 from agentv.formats.reader import read_reply
 from agentv.model.response import ProviderResponse, ResponseError
-from agentv.providers.python.agents import only_prompt, reject_blocks
+from agentv.providers.python.agents import only_prompt, reject_blocks, reject_resume
 from agentv.providers.python.langchain_runs import Runs, add_runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from agentv.model.request import Request
+    from agentv.model.request import ConversationMode, Request
 
 _CORE = "langchain_core"
 _HISTORY = ("chat_history", "history", "messages")
@@ -31,27 +32,39 @@ _NOTES = ("agent_scratchpad", "intermediate_steps", "tools", "tool_names")
 """Prompt variables that an executor fills in itself."""
 
 
-async def ask_runnable(runnable: Any, request: Request) -> ProviderResponse:
+async def ask_runnable(runnable: Any, request: Request, mode: ConversationMode = "full") -> ProviderResponse:
     """Invoke a chain, a chat model or an executor; callbacks report the calls that its result leaves out."""
     runs = Runs()
     try:
-        given, configurable = _given(runnable, request)
+        reject_resume(request)
+        given, configurable = _given(runnable, request, mode)
         config = {"callbacks": [runs.handler()], **({"configurable": configurable} if configurable else {})}
         response = read_reply(await runnable.ainvoke(given, config), request.input_messages)
+        if mode == "thread":
+            response = replace(response, thread_id=_thread_id(request))
     except Exception as error:  # noqa: BLE001 - the calls before the failure are part of the reply
         response = failure_from_exception(error)
     return add_runs(response, runs)
 
 
-def _given(runnable: Any, request: Request) -> tuple[Any, dict[str, str]]:
+def _thread_id(request: Request) -> str:
+    """Return the thread of a conversation, which has our id unless it was begun with another one."""
+    return request.thread_id or request.conversation_id or uuid4().hex
+
+
+def _given(runnable: Any, request: Request, mode: ConversationMode) -> tuple[Any, dict[str, str]]:
     """Return the input of a runnable, and its configuration."""
-    messages = to_openai(request.input_messages)
+    messages = to_openai(request.messages_to_send(mode))
+    if mode == "thread" and not is_class_of(runnable, "RunnableWithMessageHistory", _CORE):
+        msg = f"a {type(runnable).__name__} keeps no thread: leave out `conversation: thread`"
+        raise FormatError(msg)
     if is_class_of(runnable, "BaseLanguageModel", _CORE):
         return messages, {}
     if is_class_of(runnable, "RunnableWithMessageHistory", _CORE):
-        # The request has the whole conversation, so it starts a new history.
+        # A request with the whole conversation starts a new history.
         key = runnable.input_messages_key
-        sessions = {spec.id: uuid4().hex for spec in runnable.history_factory_config}
+        history_id = _thread_id(request) if mode == "thread" else uuid4().hex
+        sessions = {spec.id: history_id for spec in runnable.history_factory_config}
         return {key: messages} if key else messages, sessions
     keys = _keys_of(runnable)
     if not keys or "messages" in keys:
@@ -84,20 +97,25 @@ def _keys_of(runnable: Any) -> Sequence[str]:
     return [key for key in variables if key not in _NOTES]
 
 
-async def ask_graph(graph: Any, request: Request) -> ProviderResponse:
+async def ask_graph(graph: Any, request: Request, mode: ConversationMode = "full") -> ProviderResponse:
     """Run a graph and collect the updates of its nodes, subgraphs and nested runs."""
     runs = Runs()
-    key, known, state_input = _graph_input(graph, request)
+    thread = _graph_thread(graph, request, mode)
+    is_resumed = request.resume is not UNSET
+    sent = () if is_resumed else request.messages_to_send(mode)
+    key, known, state_input = _graph_input(graph, replace(request, input_messages=sent))
     config: dict[str, Any] = {"callbacks": [runs.handler()]}
-    # The request has the whole conversation, so it starts a new thread, and so does each retry.
-    thread = uuid4().hex if getattr(graph, "checkpointer", None) else None
     if thread:
         config["configurable"] = {"thread_id": thread}
+    if thread and (is_resumed or (mode == "thread" and request.turn > 1)):
+        earlier = plain_data((await graph.aget_state(config)).values)
+        known |= message_ids(earlier, key) if isinstance(earlier, dict) else set()
     gathered, state, error = UpdateCollector(key, known), None, None
     try:
-        parts = graph.astream(state_input, config, stream_mode=["updates", "values"], subgraphs=True)
-        async for namespace, mode, data in parts:
-            if mode == "updates":
+        started = _resume_command(request) if is_resumed else state_input
+        parts = graph.astream(started, config, stream_mode=["updates", "values"], subgraphs=True)
+        async for namespace, mode_of_part, data in parts:
+            if mode_of_part == "updates":
                 gathered.take_update(plain_data(data), tuple(namespace))
             elif not namespace:
                 state = data
@@ -108,12 +126,34 @@ async def ask_graph(graph: Any, request: Request) -> ProviderResponse:
     response = add_runs(_flat(gathered.response()), runs)
     if error is None and gathered.interrupts is not None:
         response = mark_pending(response, gathered.interrupts)
-        error = _waiting(gathered.interrupts)
+        # In a conversation, a further turn may resume the graph.
+        error = None if thread and request.is_conversation else _waiting(gathered.interrupts)
     return replace(response, success=error is None, error=error, thread_id=thread)
 
 
+def _graph_thread(graph: Any, request: Request, mode: ConversationMode) -> str | None:
+    """Return the thread of a graph with a checkpointer; `None` for one that keeps nothing."""
+    is_resumed = request.resume is not UNSET
+    if getattr(graph, "checkpointer", None):
+        if mode == "thread":
+            return _thread_id(request)
+        # Each turn has the whole conversation, so it starts a new thread, and so does each retry.
+        return request.thread_id if is_resumed and request.thread_id else uuid4().hex
+    if mode == "thread" or is_resumed:
+        what = "be resumed" if is_resumed else "keep a thread"
+        msg = f"this graph has no checkpointer, so it cannot {what}: compile it with one"
+        raise FormatError(msg)
+    return None
+
+
+def _resume_command(request: Request) -> Any:
+    from langgraph.types import Command  # noqa: PLC0415 - the agent's own library, loaded before
+
+    return Command(resume=request.resume)
+
+
 def _waiting(interrupts: Sequence[Mapping[str, Any]]) -> ResponseError:
-    hint = "write a function that runs the graph and resumes it"
+    hint = "write a function that runs the graph and resumes it, or a conversation with a turn `resume: VALUE`"
     return ResponseError(kind="interrupted", message=f"the graph {describe_interrupts(interrupts)}; {hint}")
 
 

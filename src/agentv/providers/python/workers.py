@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from msgspec import Struct
 
 from agentv.jsonio import MAX_BYTES, dump_json
-from agentv.model.request import Request, Scope
+from agentv.model.request import ConversationMode, Request, Scope
 from agentv.model.response import PRINTED
 from agentv.process import Command
 from agentv.providers.cli.command import CommandTemplate, working_directory
@@ -21,6 +21,10 @@ from agentv.providers.python.printing import show_line
 
 LOAD_ATTEMPT = 0
 """Number of an attempt that only waits until the code is loaded."""
+END_ATTEMPT = -1
+"""Number of an attempt that ends a conversation."""
+_END_S = 2.0
+"""Time in seconds that a worker may take to end a conversation."""
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,9 +38,11 @@ class WorkerCommand(CommandTemplate, frozen=True, kw_only=True):
     job: bytes
     is_user_program: ClassVar[bool] = False
 
-    def make(self, values: Mapping[str, str], stdin: bytes = b"") -> Command:
+    def make(
+        self, values: Mapping[str, str | None], stdin: bytes = b"", env: Mapping[str, str] | None = None
+    ) -> Command:
         """Return the command, which has no arguments from the request."""
-        del values, stdin
+        del values, stdin, env
         return Command(
             arguments=self.command,
             folder=self.folder,
@@ -53,26 +59,16 @@ class WorkerCommand(CommandTemplate, frozen=True, kw_only=True):
 class WorkerSession:
     """Session of a `python` target with worker processes, started on demand and replaced when they end."""
 
-    def __init__(  # noqa: PLR0913 - the settings of a target
-        self,
-        function: str,
-        args: dict[str, Any],
-        scope: Scope,
-        max_workers: int,
-        *,
-        cwd: str | None = None,
-        target: str = "",
-    ) -> None:
+    def __init__(self, job: Job, max_workers: int, *, cwd: str | None = None, target: str = "") -> None:
         self._target = target
-        job = Job(function=function, args=args, scope=scope)
         command = WorkerCommand(
             command=_command(),
             env=(),
-            folder=working_directory(scope, cwd),
+            folder=working_directory(job.scope, cwd),
             max_output_bytes=MAX_BYTES,
             job=dump_json(job) + b"\n",
         )
-        self._pool = WorkerPool(command, max_workers)
+        self._pool = WorkerPool(command, max_workers, keeps_state=job.conversation == "thread")
         self._semaphore = asyncio.Semaphore(max_workers)
         """One request for each worker, because the timeout of a second one would include waiting."""
 
@@ -84,6 +80,18 @@ class WorkerSession:
         for line in printed.splitlines() if isinstance(printed, str) else ():
             show_line(run_label(request, self._target), line)
         return response
+
+    async def end_conversation(self, conversation_id: str) -> None:
+        """Let the worker of a conversation release the object that it made for it."""
+        process = self._pool.release(conversation_id)
+        if process is None:
+            return
+        pending = process.ask(Request(id="", attempt=END_ATTEMPT, conversation_id=conversation_id))
+        try:
+            async with asyncio.timeout(_END_S):
+                await pending.reply
+        except TimeoutError:
+            pass  # the code of the user takes its time; the reply is not needed
 
     async def load_code(self) -> None:
         """Start the first worker and let it load the code; the others do so when they are needed."""
@@ -107,6 +115,7 @@ class Job(Struct, frozen=True, kw_only=True):
     function: str
     args: dict[str, Any]
     scope: Scope
+    conversation: ConversationMode = "full"
 
 
 class WorkerRequest(Struct, frozen=True, kw_only=True):

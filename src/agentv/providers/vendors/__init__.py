@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from msgspec import Meta
+from msgspec import UNSET, Meta
 from msgspec.structs import replace
 
 from agentv.errors import FormatError, Problem
+from agentv.formats.reader import cut_echo
 from agentv.formats.sse import ServerEvent, SseDecoder
 from agentv.formats.unread import with_unread_fields
 from agentv.providers.base import ProviderBase, attach_partial_reply, failure
@@ -25,11 +27,12 @@ from agentv.providers.transport.failures import (
     redact_url,
     transport_error,
 )
-from agentv.providers.transport.urls import check_address, check_headers
+from agentv.providers.transport.urls import check_address, check_headers, merge_headers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
 
+    from agentv.model.conversation import Message
     from agentv.model.request import Request
     from agentv.model.response import ProviderResponse
     from agentv.providers.transport.client import HttpClient
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 
 _EVENTS = "text/event-stream"
 _EVENT_STARTS = (b"data:", b"event:", b"id:", b":")
+_NOT_CARRIED_OUT = "This call was not carried out."
+NO_HEADERS: Mapping[str, str] = {}
 _REQUEST_IDS = ("x-request-id", "request-id")
 
 
@@ -91,7 +96,15 @@ class ModelSession:
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the reply of the model."""
-        response = await ask_model(self._client, self._url, self._make_body(request), self._dialect)
+        if request.resume is not UNSET:
+            return failure("protocol", "this turn resumes the agent with a value, and a model takes messages only")
+        messages, open_calls = close_calls(request.input_messages)
+        body = self._make_body(replace(request, input_messages=messages))
+        response = await ask_model(self._client, self._url, body, self._dialect, request.headers)
+        response = cut_echo(response, request.input_messages)
+        if open_calls:
+            warning = f"earlier calls without a result were sent as not carried out: {', '.join(open_calls)}"
+            response = replace(response, warnings=(*response.warnings, warning))
         error = response.error
         if error is None or error.code != "unauthorized" or not self._key_hint:
             return response
@@ -210,14 +223,44 @@ def with_extra(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, A
     return {name: value for name, value in {**body, **extra}.items() if value is not None}
 
 
-async def ask_model(client: HttpClient, url: str, body: Mapping[str, Any], dialect: Dialect) -> ProviderResponse:
+def close_calls(messages: tuple[Message, ...]) -> tuple[tuple[Message, ...], list[str]]:
+    """Return the messages with a result for each call, because the APIs demand one, and the tools that had none.
+
+    Calls of a model are recorded and not carried out, so in a conversation most have no result. Those of the last
+    message may still get one.
+    """
+    answered = {message.tool_call_id for message in messages if message.role == "tool" and message.tool_call_id}
+    unnamed = Counter(message.name for message in messages if message.role == "tool" and not message.tool_call_id)
+    closed: list[Message] = []
+    tools: list[str] = []
+    for message in messages[:-1]:
+        open_ids = [
+            at
+            for at, call in enumerate(message.tool_calls)
+            if call.output is UNSET and call.error is None and call.id not in answered
+            if not (unnamed[call.tool] or unnamed[None])
+        ]
+        if open_ids:
+            calls = [
+                replace(call, output=_NOT_CARRIED_OUT, status="error") if at in open_ids else call
+                for at, call in enumerate(message.tool_calls)
+            ]
+            tools += [message.tool_calls[at].tool for at in open_ids]
+            message = replace(message, tool_calls=tuple(calls))  # noqa: PLW2901 - the one that is sent
+        closed.append(message)
+    return (*closed, *messages[-1:]), tools
+
+
+async def ask_model(
+    client: HttpClient, url: str, body: Mapping[str, Any], dialect: Dialect, headers: Mapping[str, str] = NO_HEADERS
+) -> ProviderResponse:
     """Send a request and return the normalized reply with its latency; a failure is a reply, too."""
     start = perf_counter()
     try:
         if body.get("stream") is True:
-            response = await _stream_reply(client, url, body, dialect)
+            response = await _stream_reply(client, url, body, dialect, headers)
         else:
-            response = _read(await client.send("POST", url, json=body), dialect)
+            response = _read(await client.send("POST", url, json=body, headers=headers), dialect)
     except TransportError as error:
         response = error.response
     return replace(response, latency_ms=round((perf_counter() - start) * 1000, 3))
@@ -241,9 +284,11 @@ def _normalize(body: Any, head: HttpResponse, dialect: Dialect) -> ProviderRespo
     return replace(response, metadata={**(response.metadata or {}), "request_id": request_id})
 
 
-async def _stream_reply(client: HttpClient, url: str, body: Mapping[str, Any], dialect: Dialect) -> ProviderResponse:
+async def _stream_reply(
+    client: HttpClient, url: str, body: Mapping[str, Any], dialect: Dialect, headers: Mapping[str, str]
+) -> ProviderResponse:
     decoder = dialect.decoder()
-    async with client.stream("POST", url, json=body, headers={"Accept": _EVENTS}) as stream:
+    async with client.stream("POST", url, json=body, headers=merge_headers({"Accept": _EVENTS}, headers)) as stream:
         head = stream.head
         if stream.is_ok and head.content_type == _EVENTS:
             await _decode_stream(stream, decoder, head, dialect)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from agentv.errors import ProviderError
+from agentv.errors import Problem, ProviderError
 from agentv.formats.anthropic import FORMAT, AnthropicStreamDecoder, decode_message, error_in_message, to_anthropic
 from agentv.providers.transport.urls import join_url, merge_headers
 from agentv.providers.vendors import Dialect, ModelProvider, open_session, with_extra
@@ -76,6 +76,13 @@ class Anthropic(ModelProvider, kw_only=True):
     """A system prompt, put before those of the input."""
     tools: list[dict[str, Any]] = []
     """Tools that the model may call, in Anthropic's form; the model's calls are recorded, not carried out."""
+
+    def check(self, path: str) -> list[Problem]:
+        """Return the problems of the settings as a whole."""
+        if self.conversation != "thread":
+            return super().check(path)
+        no_thread = "the Messages API keeps no conversation: leave it out, and each turn sends the whole of it"
+        return [*super().check(path), Problem(f"{path}.conversation", no_thread)]
 
     async def open(self, scope: Scope) -> ModelSession:
         """Create the HTTP client; nothing is sent yet."""

@@ -22,7 +22,7 @@ from agentv.providers.transport.urls import join_url, merge_headers
 from agentv.providers.vendors import Dialect, ModelProvider, open_session, with_extra
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from agentv.model.request import Request, Scope
     from agentv.providers.vendors import ModelSession
@@ -93,12 +93,14 @@ def _chat_body(target: OpenAI, request: Request) -> dict[str, Any]:
 
 def _responses_body(target: OpenAI, request: Request) -> dict[str, Any]:
     items = to_responses(request.input_messages)
+    # With the whole conversation in each request, no turn continues an earlier reply.
+    thread_id = None if request.is_conversation and target.conversation_mode == "full" else request.thread_id
     return {
-        "input": items if request.thread_id is None else new_items(items),
+        "input": items if thread_id is None else new_items(items),
         "instructions": target.system,
         "tools": [_flat(tool) for tool in target.tools] or None,
         "max_output_tokens": target.max_tokens or target.max_completion_tokens,
-        "previous_response_id": request.thread_id,
+        "previous_response_id": thread_id,
         "stream": target.stream or None,
     }
 
@@ -158,7 +160,17 @@ class OpenAI(ModelProvider, kw_only=True):
     def check(self, path: str) -> list[Problem]:
         """Return the problems of the settings as a whole."""
         limits = check_limits(self.max_tokens, self.max_completion_tokens, self.seed, self.api, path)
-        return [*super().check(path), *limits]
+        return [*super().check(path), *limits, *self._check_conversation(f"{path}.conversation")]
+
+    def _check_conversation(self, path: str) -> Iterator[Problem]:
+        if self.conversation != "thread":
+            return
+        if self.api == "chat":
+            yield Problem(path, "Chat Completions keeps no conversation: leave it out, or write `api: responses`")
+        elif self.extra_body.get("store") is False:
+            yield Problem(
+                path, "with `store: false` the server keeps no reply that a turn could continue: leave one out"
+            )
 
     async def open(self, scope: Scope) -> ModelSession:
         """Create the HTTP client; nothing is sent yet."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from agentv.errors import Problem
-from agentv.spec.cases import CAMEL_CASE, FILE_PREFIX, MESSAGE_FIELDS
+from agentv.spec.cases import CAMEL_CASE, MESSAGE_FIELDS
 from agentv.spec.file_format import CaseEntry, NotEntry
+from agentv.spec.messages import FILE_PREFIX
 from agentv.spec.validation import unknown_key_message
 from agentv.suggestions import closest, suggest
 from agentv.templating import MISSING, Template, check_keys, iter_placeholders, lookup, to_text
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 FIELDS = frozenset([*CaseEntry.__struct_encode_fields__, *CAMEL_CASE])
 INPUT_FIELDS = ("input_messages", "input", "inputMessages")
 """All names of the input of a case."""
+CONVERSATION_FIELDS = ("turns", "simulate")
+"""Fields that make a case a conversation, which needs no input."""
 TEXT_FIELDS = frozenset(["id", "description", *MESSAGE_FIELDS, *MESSAGE_FIELDS.values(), *CAMEL_CASE])
 """Fields in which a cell is taken as text."""
 ABSENT: Any = object()
@@ -32,7 +35,8 @@ SEPARATORS = ",;\t|"
 
 def check_columns(columns: Sequence[str]) -> str:
     """Return the reason why a table of these columns needs a template, or an empty string."""
-    missing = [name for name, words in (("id", ("id",)), ("input", INPUT_FIELDS)) if not set(words) & set(columns)]
+    needed = {"id": ("id",), "input": (*INPUT_FIELDS, *CONVERSATION_FIELDS)}
+    missing = [name for name, words in needed.items() if not set(words) & set(columns)]
     if missing:
         named = " and no column ".join(map(repr, missing))
         near = "".join([suggest(name, columns, ". Did") for name in missing][:1]) or "."
@@ -95,7 +99,8 @@ class CaseTemplate:
             self.problems += check_keys(value, name)
         template = Template(_resolve)
         self._fields = {name: template.compile(value, name) for name, value in config.items()}
-        self.files = frozenset(_file_paths({name: config[name] for name in INPUT_FIELDS if name in config}))
+        with_files = {name: config[name] for name in (*INPUT_FIELDS, "turns") if name in config}
+        self.files = frozenset(_file_paths(with_files))
         """Paths of the texts that name a file; `file://` in a column is plain text."""
         for name in config:
             if name not in FIELDS:
@@ -104,7 +109,7 @@ class CaseTemplate:
                 )
         if "id" not in config:
             self.problems.append(Problem("id", 'required; without a column for it: id: "{{ _index }}"'))
-        if not set(INPUT_FIELDS) & config.keys():
+        if not {*INPUT_FIELDS, *CONVERSATION_FIELDS} & config.keys():
             self.problems.append(Problem("input", "required"))
 
     def fill(self, columns: Columns, *, is_table: bool) -> tuple[dict[str, Any], list[Problem]]:

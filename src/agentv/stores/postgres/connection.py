@@ -33,7 +33,7 @@ NUL_SYMBOL = "\u2400"
 _TYPES = {
     "bigint": (
         "calls checksum content execution id input_tokens number output_tokens position repeat response_checksum"
-        " round rounds run seq superseded target_settings total_tokens"
+        " round rounds run seq superseded target_settings total_tokens turn turns"
     ),
     "double precision": "cost_usd latency_ms score waited_ms weight",
     "bytea": "data error record response sides unread",

@@ -43,6 +43,7 @@ SNAPSHOT_LOCK = 0x61677476_00000002
 CLAIM_COLUMNS = (
     *("execution", "key", "position", "eval_id", "case_id", "target", "repeat", "place", "content"),
     *("target_settings", "owner", "created_at", "updated_at", "status", "rounds"),
+    "persona_id",
 )
 INSERT_CLAIMS = f"""
     INSERT INTO runs ({", ".join(CLAIM_COLUMNS)}) SELECT {", ".join(CLAIM_COLUMNS)} FROM {{rows}}
@@ -57,7 +58,7 @@ FREE_RUNS = """
 RECLAIM = """
     UPDATE runs SET status = 'queued', rounds = runs.rounds + 1, owner = it.owner, position = it.position,
         place = it.place, started_at = NULL, updated_at = it.updated_at, superseded = 0, eval_id = it.eval_id,
-        case_id = it.case_id, target = it.target, repeat = it.repeat, content = it.content,
+        case_id = it.case_id, persona_id = it.persona_id, target = it.target, repeat = it.repeat, content = it.content,
         target_settings = it.target_settings
     FROM {rows} WHERE runs.execution = it.execution AND runs.key = it.key
 """
@@ -68,7 +69,7 @@ UPDATE_STARTED = """
 """
 RESULT_COLUMNS = (
     *("status", "verdict", "score", "started_at", "completed_at", "latency_ms", "input_tokens", "output_tokens"),
-    *("total_tokens", "cost_usd", "thread_id", "unread"),
+    *("total_tokens", "cost_usd", "thread_id", "unread", "turns"),
 )
 UPDATE_RESULTS = f"""
     UPDATE runs SET {", ".join(f"{name} = it.{name}" for name in RESULT_COLUMNS)}, updated_at = it.updated_at,
@@ -223,6 +224,7 @@ class PostgresStore(StoreEdits, ServerConnection):
                 at,
                 "queued",
                 1,
+                self.clean_text(claim.persona_id),
             )
             for claim in claims
         }
@@ -386,7 +388,7 @@ def _own_claim(seq: int, rounds: int, row: tuple[Any, ...]) -> OwnClaim:
 def _result_values(claim: OwnClaim, row: ResultRow, at: str) -> tuple[Any, ...]:
     """Return the values of `UPDATE_RESULTS`."""
     values = tuple(map(clean_text, result_columns(row.record)))
-    columns = {"persona_id": None, **claim.columns, **dict(zip(RESULT_COLUMNS, values, strict=True))}
+    columns = {**claim.columns, **dict(zip(RESULT_COLUMNS, values, strict=True))}
     return (*values, at, claim.seq, run_checksum(columns))
 
 

@@ -39,15 +39,16 @@ if TYPE_CHECKING:
 
 INSERT_CLAIM = """
     INSERT INTO runs (seq, execution, key, position, eval_id, case_id, target, repeat, place, started_at, content,
-        target_settings, owner, created_at, updated_at, status, rounds)
+        target_settings, owner, created_at, updated_at, status, rounds, persona_id)
     VALUES {rows}
 """
 RECLAIM = """
     ON CONFLICT (execution, key) DO UPDATE
     SET status = 'queued', rounds = rounds + 1, owner = excluded.owner, position = excluded.position,
         place = excluded.place, started_at = excluded.started_at, updated_at = excluded.updated_at, superseded = 0,
-        eval_id = excluded.eval_id, case_id = excluded.case_id, target = excluded.target, repeat = excluded.repeat,
-        content = excluded.content, target_settings = excluded.target_settings
+        eval_id = excluded.eval_id, case_id = excluded.case_id, persona_id = excluded.persona_id,
+        target = excluded.target, repeat = excluded.repeat, content = excluded.content,
+        target_settings = excluded.target_settings
     WHERE owner IS NULL AND (status IN ('queued', 'running', 'cancelled')
         OR rounds = ? AND (status <> 'completed' AND ? OR verdict = 'fail' AND ? OR ?))
     RETURNING seq, rounds
@@ -61,10 +62,11 @@ UPDATE_RESULT = """
     UPDATE runs SET status = it.column1, verdict = it.column2, score = it.column3, started_at = it.column4,
         completed_at = it.column5, latency_ms = it.column6, input_tokens = it.column7, output_tokens = it.column8,
         total_tokens = it.column9, cost_usd = it.column10, thread_id = it.column11, unread = it.column12,
-        updated_at = it.column13, owner = NULL, checksum = row_checksum(key, eval_id, case_id, persona_id, target,
-            repeat, it.column2, CAST(it.column3 AS REAL), it.column5, CAST(it.column6 AS REAL), it.column7,
-            it.column8, it.column9, CAST(it.column10 AS REAL), it.column11, it.column12, content, target_settings)
-    FROM (VALUES {rows}) AS it WHERE seq = it.column14
+        turns = it.column13, updated_at = it.column14, owner = NULL,
+        checksum = row_checksum(key, eval_id, case_id, persona_id, target, repeat, it.column2,
+            CAST(it.column3 AS REAL), it.column5, CAST(it.column6 AS REAL), it.column7, it.column8, it.column9,
+            CAST(it.column10 AS REAL), it.column11, it.column12, content, target_settings)
+    FROM (VALUES {rows}) AS it WHERE seq = it.column15
 """
 """The checksum is that of `RUN_COLUMNS`, in their order, with values as the columns store them."""
 
@@ -205,6 +207,7 @@ class SqliteStore(StoreEdits, Connection):
                 at,
                 "queued",
                 1,
+                claim.persona_id,
             )
             for seq, claim in enumerate(claims, first)
         ]

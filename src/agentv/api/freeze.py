@@ -1,0 +1,136 @@
+"""Freeze a stored run: write its conversation as a scripted case, with the calls that were made in each turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+from msgspec import UNSET, json, to_builtins
+
+from agentv.api.runs import case_of, record_of, response_of
+from agentv.errors import SpecError, StoreError
+from agentv.model.marks import may_have_gap
+from agentv.model.request import Persona
+from agentv.scoring.calls import resolve_calls
+from agentv.scoring.turns import Exchange, split_turns
+from agentv.spec.project import find_project, load_project
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from agentv.model.conversation import Message, ToolCall
+    from agentv.model.request import Case
+    from agentv.model.results import ResultRecord
+    from agentv.model.stored import StoredRun
+
+NOT_COUNTED = ("denied", "pending")
+"""Statuses of calls that `tool_trajectory` does not count."""
+MAX_WIDTH = 110
+
+
+class FrozenCase(NamedTuple):
+    """Eval with one scripted case, and notes for the person who edits it."""
+
+    eval: dict[str, Any]
+    notes: list[str]
+
+    def to_yaml(self) -> str:
+        """Return the eval as YAML, with the notes as comments before it."""
+        comments = "".join(f"# {note}\n" for note in self.notes)
+        text = yaml.dump(self.eval, Dumper=yaml.SafeDumper, sort_keys=False, allow_unicode=True, width=MAX_WIDTH)
+        return f"{comments}{text}"
+
+
+def freeze_run(run: StoredRun) -> FrozenCase:
+    """Return a run as a scripted case that passes as it is; raise `StoreError` if too little of it was stored."""
+    record, response = record_of(run), response_of(run)
+    if record is None or response is None:
+        msg = f"{run.run_id} was stored without its messages (persist: summary), or has no result: run it again"
+        raise StoreError(msg)
+    if not response.success:
+        msg = f"{run.run_id} is an error ({record.error.message if record.error else 'unknown'}): freeze one that ended"
+        raise StoreError(msg)
+    case, configs = case_of(run)
+    exchanges = split_turns(response) if response.turns else [_single_turn(case, response)]
+    history = case.input_messages if response.turns else case.input_messages[:-1]
+    notes = [
+        f"Frozen from run {run.run_id}: the words of the user and the calls of the agent as they were.",
+        "Edit it: remove arguments that may differ, and calls that do not matter.",
+    ]
+    if run.response is not None and may_have_gap(run.response):
+        notes.append("Secrets were redacted in the stored run: [redacted] stands for them, and must be replaced.")
+    kept, left_out = _kept_evaluators(configs, record)
+    notes += [f"Left out, because it did not pass: {name}" for name in left_out]
+    frozen: dict[str, Any] = {"id": f"{case.id}-frozen"}
+    if isinstance(case.persona, Persona):
+        frozen["persona"] = case.persona.id
+    if history:
+        frozen["input"] = [to_builtins(message) for message in history]
+    frozen["turns"] = [_turn(exchange) for exchange in exchanges]
+    if kept:
+        frozen["evaluators"] = kept
+    return FrozenCase({**_target(run), **_personas(case), "cases": [frozen]}, notes)
+
+
+def _single_turn(case: Case, response: Any) -> Exchange:
+    return Exchange(case.input_messages[-1:], response)
+
+
+def _kept_evaluators(configs: list[Any], record: ResultRecord) -> tuple[list[Any], list[str]]:
+    """Return the evaluators of the whole conversation that passed, and the names of those that did not."""
+    kept, left_out = [], []
+    for config, result in zip(configs, record.evaluators, strict=False):
+        if isinstance(config, dict) and isinstance(config.get("over"), dict):
+            continue  # that of a turn, which the calls of the turn replace
+        if result.status in ("pass", "skipped"):
+            kept.append(config)
+        else:
+            left_out.append(result.name)
+    return kept, left_out
+
+
+def _turn(exchange: Exchange) -> dict[str, Any]:
+    turn: dict[str, Any] = {}
+    if exchange.resume is not UNSET:
+        turn["resume"] = exchange.resume
+    elif exchange.user:
+        turn["user"] = _user(exchange.user[-1])
+    known = resolve_calls(exchange.response)
+    if known.calls is not None and known.complete and known.source is not None:
+        calls = [call for call in known.calls if call.effective_status not in NOT_COUNTED]
+        check = {"type": "tool_trajectory", "mode": "exact", "expected": [dict(_expected(call)) for call in calls]}
+        turn["evaluators"] = [check]
+    return turn
+
+
+def _user(message: Message) -> Any:
+    """Return the text of a message; a message with blocks as a mapping."""
+    return message.content if isinstance(message.content, str) else to_builtins(message)
+
+
+def _expected(call: ToolCall) -> Iterator[tuple[str, Any]]:
+    yield "tool", call.tool
+    if call.input is not UNSET:
+        yield "input", to_builtins(call.input)
+    if call.status == "error":
+        yield "status", "error"
+
+
+def _target(run: StoredRun) -> dict[str, Any]:
+    """Return the target of the case: its name if the project here defines it, else its settings."""
+    settings: Mapping[str, Any] = json.decode(run.target_settings)
+    project = find_project(Path.cwd())
+    if project is not None:
+        try:
+            if any(target.name == run.target for target in load_project(project).targets):
+                return {"target": run.target}
+        except SpecError:  # reported when the case is run
+            return {"target": run.target}
+    return {"targets": [dict(settings)]} if "provider" in settings else {"target": run.target}
+
+
+def _personas(case: Case) -> dict[str, Any]:
+    if not isinstance(case.persona, Persona):
+        return {}
+    return {"personas": [{key: value for key, value in to_builtins(case.persona).items() if value}]}

@@ -1,0 +1,208 @@
+"""Simulated users in whole conversations: stop rules, blame, secrecy."""
+
+# ruff: noqa: ARG001 - agents take what they are given
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import msgspec
+import pytest
+
+import agentv
+
+STEPS = ("order", "mail", "street", "city", "phone", "reason", "colour", "size", "shop", "date", "bank")
+FACTS = {step: {"value": f"value-{number}", "asked": [step]} for number, step in enumerate(STEPS)}
+
+
+def refund_agent(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """Ask for one thing after the other, then refund."""
+    turn = sum(message["role"] == "user" for message in messages)
+    if turn <= len(STEPS):
+        step = STEPS[turn - 1]
+        calls = [{"tool": f"save_{step}", "input": {"value": messages[-1]["content"]}}]
+        return {"output_messages": [{"role": "assistant", "tool_calls": calls, "content": f"And the {step}?"}]}
+    return {"output_messages": [{"role": "assistant", "tool_calls": [{"tool": "refund"}], "content": "It is done."}]}
+
+
+def simulate(case: dict[str, Any], agent: Any, **more: Any) -> Any:
+    """Run one case, and return its result record."""
+    case = {"id": "a", "evaluators": [{"type": "tool_trajectory", "minimums": {"refund": 1}}], **case}
+    options = {key: more.pop(key) for key in list(more) if key not in ("targets", "personas")}
+    (record,) = agentv.evaluate({"cases": [case], **more}, target=agent, **options).results
+    return record
+
+
+def facts_user(**more: Any) -> dict[str, Any]:
+    return {"simulate": {"user": "facts", "opening": "I want my money back.", "facts": FACTS, **more}}
+
+
+def says(*texts: str) -> Any:
+    """Return an agent that gives these answers, the last one again and again."""
+
+    def agent(messages: list[dict[str, Any]]) -> dict[str, Any]:
+        turn = sum(message["role"] == "user" for message in messages)
+        return {"output_messages": [{"role": "assistant", "content": texts[min(turn, len(texts)) - 1]}]}
+
+    return agent
+
+
+class TestStopRules:
+    def test_the_calls_of_the_goal_end_the_conversation(self) -> None:
+        record = simulate(facts_user(stop={"made": [{"tool": "refund"}]}), refund_agent)
+        assert (record.status, record.ended_by, len(record.turns)) == ("pass", "goal", 12)
+
+    def test_a_failed_call_does_not_reach_the_goal(self) -> None:
+        def agent(messages: list[dict[str, Any]]) -> dict[str, Any]:
+            calls = [{"tool": "refund", "status": "error"}]
+            return {"output_messages": [{"role": "assistant", "tool_calls": calls, "content": "Hm?"}]}
+
+        record = simulate(facts_user(stop={"made": [{"tool": "refund"}], "max_turns": 3}), agent)
+        assert (record.ended_by, len(record.turns)) == ("limit", 3)
+
+    def test_words_of_the_agent_end_it(self) -> None:
+        record = simulate(
+            facts_user(stop={"agent_says": ["refund(ed)? .*done"]}), says("Wait?", "Your REFUND is done.")
+        )
+        assert (record.ended_by, len(record.turns)) == ("agent", 2)
+
+    def test_it_does_not_end_before_the_smallest_number_of_turns(self) -> None:
+        stop = {"agent_says": ["done"], "min_turns": 3}
+        assert len(simulate(facts_user(stop=stop), says("Done?")).turns) == 3
+
+    def test_a_limit_is_evaluated_as_usual(self) -> None:
+        record = simulate(facts_user(stop={"max_turns": 2}), says("Really?"))
+        assert (record.status, record.ended_by, record.fault, len(record.turns)) == ("fail", "limit", "none", 2)
+
+    def test_an_agent_that_only_waits_ends_after_three_nudges(self) -> None:
+        record = simulate(facts_user(), says("One moment."))
+        assert (record.ended_by, len(record.turns)) == ("limit", 4)
+
+    def test_tool_errors_in_a_row_end_it(self) -> None:
+        def agent(messages: list[dict[str, Any]]) -> dict[str, Any]:
+            calls = [{"tool": "x", "status": "error"}, {"tool": "x", "status": "error"}]
+            return {"output_messages": [{"role": "assistant", "tool_calls": calls, "content": "Again?"}]}
+
+        record = simulate(facts_user(stop={"max_tool_errors": 5}), agent)
+        assert (record.ended_by, len(record.turns)) == ("limit", 3)
+
+    def test_scripted_turns_come_first_and_count(self) -> None:
+        case = {"turns": [{"user": "Hello."}, {"user": "Help."}, {"simulate": {"max_turns": 4}}], **facts_user()}
+        record = simulate(case, says("Done? What?"), include_messages=True)
+        said = [message.text for message in record.messages if message.role == "user"]
+        assert (said[:2], len(said)) == (["Hello.", "Help."], 4)
+        assert "I want my money back." not in said
+
+    def test_stop_rules_do_not_end_a_script(self) -> None:
+        case = {"turns": [{"user": "one"}, {"user": "two"}], **facts_user(stop={"agent_says": ["done"]})}
+        assert len(simulate(case, says("Done.")).turns) == 2
+
+
+def flow(seed: int, count: int) -> set[bytes]:
+    """Run the same flow many times in random order, and return the different trajectories."""
+    case = {
+        **facts_user(stop={"made": [{"tool": "refund"}]}),
+        "evaluators": [{"type": "conversation_turns", "max": 12}],
+    }
+    cases = [{"id": f"c{number}", **case} for number in range(count)]
+    random.Random(seed).shuffle(cases)  # noqa: S311 - an order
+    results = agentv.evaluate({"cases": cases}, target=refund_agent, max_concurrency=50, include_messages=True).results
+    assert {record.ended_by for record in results} == {"goal"}
+    return {msgspec.json.encode(record.messages) for record in results}
+
+
+def test_the_same_facts_give_the_same_trajectory() -> None:
+    assert len(flow(1, 25)) == 1
+
+
+@pytest.mark.soak
+def test_the_same_facts_give_the_same_trajectory_a_thousand_times() -> None:
+    assert len(flow(2, 1000)) == 1
+
+
+class TestUserModel:
+    def model_case(self, **more: Any) -> dict[str, Any]:
+        brief = {
+            "user": "model",
+            "target": "user-model",
+            "goal": "Get order A-17 refunded.",
+            "facts": {"order_id": "A-17"},
+        }
+        return {"simulate": {**brief, "opening": "I want my money back.", **more}}
+
+    def run(self, replies: list[Any], agent: Any = None, **more: Any) -> Any:
+        waiting = list(replies)
+        targets = [python_target(lambda _: waiting.pop(0))]
+        return simulate(self.model_case(**more), agent or says("Which order?", "Anything else?"), targets=targets)
+
+    def test_a_stop_with_a_message_waits_for_the_answer(self) -> None:
+        record = self.run([step("It is A-17."), step("Thanks, bye.", stop=True)])
+        assert (record.ended_by, len(record.turns), record.simulator.requests) == ("user", 3, 2)
+
+    def test_the_use_of_the_user_model_is_recorded_apart(self) -> None:
+        usage = {
+            "text": json.dumps({"message": "", "stop": True}),
+            "tokens_usage": {"input_tokens": 90, "output_tokens": 9},
+        }
+        record = self.run([usage], says("Anything else?"))
+        assert record.simulator.tokens_usage.input_tokens == 90
+        assert record.tokens_usage is None
+
+    def test_an_unreadable_reply_is_asked_for_once_more(self) -> None:
+        record = self.run(["nonsense", step("", stop=True)], says("Anything else?"))
+        assert (record.fault, record.simulator.requests) == ("none", 2)
+
+    def test_two_unreadable_replies_are_a_fault_of_the_simulator(self) -> None:
+        record = self.run(["nonsense"] * 4, retries=1)
+        assert (record.status, record.error.kind, record.fault) == ("error", "simulator", "simulator")
+        assert (record.simulator.conversations, record.attempts) == (2, 2)
+
+    def test_a_premature_stop_is_not_a_failure_of_the_agent(self) -> None:
+        record = self.run([step("", stop=True)] * 2)
+        assert (record.status, record.score, record.fault) == ("error", None, "simulator")
+        assert "while a question of the agent was open: 'Which order?'" in record.error.message
+
+    def test_an_invented_value_is_not_a_failure_of_the_agent(self) -> None:
+        record = self.run([step("It is order B-99.")] * 2)
+        assert record.error.message.startswith("turn 2: the simulated user made a mistake: it told the id 'B-99'")
+
+    def test_a_new_conversation_with_another_seed_may_succeed(self) -> None:
+        record = self.run([step("It is order B-99."), step("It is order A-17."), step("", stop=True)])
+        assert (record.fault, record.simulator.conversations, len(record.simulator.faults)) == ("none", 2, 1)
+
+    def test_a_user_model_that_fails_is_no_fault_of_the_agent(self) -> None:
+        targets = [{"name": "user-model", "provider": "mock", "reply": {"error": "down"}}]
+        record = simulate(self.model_case(), says("Which order?"), targets=targets)
+        assert (record.status, record.error.kind, record.fault) == ("error", "transport", "environment")
+
+    def test_no_byte_of_an_evaluator_reaches_the_user_model(self) -> None:
+        requests: list[str] = []
+        secrets = ("Zanzibar criterion of the judge", "quuxvalue", "golden_tool", "the secret name", "turnvalue")
+
+        def user_model(messages: list[dict[str, Any]]) -> str:
+            requests.append(json.dumps(messages))
+            return json.dumps({"message": "It is A-17.", "stop": len(requests) > 2})
+
+        evaluators = [
+            {"type": "llm_judge", "rubric": [secrets[0]], "skip": True},
+            {"type": "contains", "value": secrets[1], "name": secrets[3]},
+            {"type": "tool_trajectory", "expected": [{"tool": secrets[2]}], "mode": "in_order"},
+        ]
+        expected = [{"role": "assistant", "tool_calls": [{"tool": secrets[2]}]}]
+        turns = [{"user": "Hello.", "evaluators": [{"type": "contains", "value": secrets[4]}]}]
+        case = {**self.model_case(), "evaluators": evaluators, "expected_messages": expected, "turns": turns}
+        simulate(case, says("Which order?"), targets=[python_target(user_model)], judge=says("x"))
+        assert requests
+        assert [secret for secret in secrets for request in requests if secret in request] == []
+
+
+def step(message: str, *, stop: bool = False) -> str:
+    return json.dumps({"message": message, "stop": stop, "reason": "x"})
+
+
+def python_target(function: Any) -> dict[str, Any]:
+    """Return the settings of a target that calls a function of this module."""
+    globals()["_user_model"] = function
+    return {"name": "user-model", "provider": "python", "function": f"{__name__}:_user_model"}
