@@ -20,13 +20,16 @@ class FakeServer:
 
     def __init__(self, users: int = 1, rank: int = 0) -> None:
         self.answer = SharedLimit(users, rank, 0.0)
+        self.paused_until = 0.0
+        """End of the pause that another process has announced, in the time of the event loop."""
         self.used: list[list[str]] = []
         self.pauses: dict[str, float] = {}
 
     def share_limits(self, used: Sequence[str], pauses: Mapping[str, float]) -> dict[str, SharedLimit]:
         self.used.append(list(used))
         self.pauses |= pauses
-        return dict.fromkeys(used, self.answer)
+        rest = max(0.0, self.paused_until - asyncio.get_running_loop().time())
+        return dict.fromkeys(used, self.answer._replace(pause_s=rest))
 
 
 class FakeWriter:
@@ -115,9 +118,9 @@ def test_a_retry_after_is_announced_and_that_of_another_process_is_observed() ->
         limiter.release(permit, [ProviderResponse(success=False, error=error)])
         await asyncio.sleep(0.03)
         assert 0.2 < next(iter(server.pauses.values())) <= 0.3
-        server.answer = SharedLimit(1, 0, 0.6)
         loop = asyncio.get_running_loop()
         began = loop.time()
+        server.paused_until = began + 0.6
         await limiter.acquire()
         assert loop.time() - began >= 0.55, "another process was asked to wait longer"
         sharing.cancel()
