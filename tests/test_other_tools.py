@@ -112,7 +112,14 @@ def test_a_file_of_another_tool_is_led_over_key_by_key() -> None:
 
 @pytest.mark.parametrize(
     ("name", "ours"),
-    [("run", "eval"), ("test", "eval"), ("diff", "compare"), ("results", "executions show"), ("dashboard", "view"), ("lint", "validate")],
+    [
+        ("run", "eval"),
+        ("test", "eval"),
+        ("diff", "compare"),
+        ("results", "executions show"),
+        ("dashboard", "view"),
+        ("lint", "validate"),
+    ],
 )
 def test_a_command_of_another_tool_leads_to_ours(name: str, ours: str) -> None:
     assert command_meant(name) == ours

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from agentv.errors import Location
-from agentv.model.coverage import DeclaredTool
 from agentv.model.mutation import AcceptedMutants
 from agentv.model.request import Case, Persona
 from agentv.model.response import Price
 from agentv.model.stored import Persist
+from agentv.model.tool_coverage import DeclaredTool
 from agentv.protocols import Evaluator, Provider
 
 

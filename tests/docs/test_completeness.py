@@ -58,6 +58,7 @@ from agentv.model.results import (
     ResultRecord,
     Summary,
 )
+from agentv.model.tool_coverage import ArgumentCoverage, CoverageReport, PersonaCoverage, ToolCoverage, ValueCoverage
 from agentv.providers.cli import PLACEHOLDERS
 from agentv.pytest_plugin.fixture import CaseRun
 from agentv.registry import EVALUATORS, PROVIDERS, find_provider
@@ -110,6 +111,10 @@ def names(*classes: type[Struct]) -> list[str]:
         ("reference/results.md", SUMMARY),
         ("reference/results.md", COMPARISON),
         ("reference/results.md", (RunDiff, DiffRun, DiffCell, DiffColumn, CallVariant, Divergence, LeftOutRun)),
+        (
+            "reference/results.md",
+            (CoverageReport, ToolCoverage, ArgumentCoverage, ValueCoverage, PersonaCoverage),
+        ),
         ("reference/results.md", (MutationReport, MutatedCase, Survivor, KillCount, SkippedCase, AcceptedMutants)),
         ("reference/command-line.md", (CalibrationReport, Calibration, LabelDifference, UnreadableVerdict)),
         ("reference/evaluators/llm_judge.md", (JudgeUsage,)),

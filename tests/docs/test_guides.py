@@ -48,6 +48,7 @@ PAGES = [
     DOCS / "guide" / "conversions.md",
     DOCS / "guide" / "repeats-and-comparing.md",
     DOCS / "guide" / "mutation.md",
+    DOCS / "guide" / "coverage.md",
     DOCS / "reference" / "command-line.md",
     DOCS / "reference" / "eval-file.md",
     DOCS / "reference" / "providers.md",

@@ -31,14 +31,16 @@ COMMANDS = {
     "report": "Write an execution as one HTML file.",
     "rescore": "Evaluate stored runs again, without calling an agent.",
     "mutate": "Find changes of passing runs that an eval does not notice.",
+    "coverage": "Show which tools the evals never touch.",
     "merge": "Merge the results of all shards into one execution.",
+    "convert-eval": "Convert evals of other tools.",
     "validate": "Check eval files without running anything.",
     "target": "List targets, and check that one answers.",
     "evaluators": "List evaluators, and describe one.",
     "schema": "Print the JSON Schema of eval files.",
     "completion": "Print the completion script of a shell.",
 }
-MEASURING_COMMANDS = ("eval", "calibrate", "score", "rescore", "merge", "mutate")
+MEASURING_COMMANDS = ("eval", "calibrate", "score", "rescore", "merge", "mutate", "coverage")
 """Commands whose exit code 0 means that everything passed."""
 BUG_REPORT = "This is a bug in agentv. Please report it with the lines above and what you ran."
 
@@ -56,7 +58,7 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"agentv.cli.{cmd_name}"), "command")  # noqa: B009
+        command: click.Command = getattr(import_module(f"agentv.cli.{cmd_name.replace('-', '_')}"), "command")  # noqa: B009
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

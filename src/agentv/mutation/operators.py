@@ -21,6 +21,8 @@ FAILURE = "simulated failure"
 REFUSAL = "I could not do that."
 MAX_MUTANTS = 500
 """Mutants of one run; of a longer run, changes at calls that lie evenly apart."""
+MAX_CALLS_OF_TOOL = 5
+"""Calls of one tool that are changed to find out whether it is asserted."""
 MAX_ARGUMENTS = 20
 """Arguments of one call that are changed."""
 
@@ -53,6 +55,15 @@ def make_mutants(response: ProviderResponse, limit: int = MAX_MUTANTS) -> Mutant
     made += [mutant for whole in REPLY_OPERATORS for mutant in whole(reply)]
     left_out = sum(_expected_count(reply, index) for index in calls if index % step)
     return Mutants(made, left_out)
+
+
+def mutants_of_calls(response: ProviderResponse, tool: str) -> Iterator[Mutant]:
+    """Yield mutants of the first calls of a tool one by one, as they are needed."""
+    reply = _reply(response, resolve_calls(response))
+    indices = [index for index, call in enumerate(reply.calls) if call.tool == tool]
+    for index in indices[:MAX_CALLS_OF_TOOL]:
+        for operator in CALL_OPERATORS:
+            yield from operator(reply, index)
 
 
 def _reply(response: ProviderResponse, known: Calls) -> _Reply:

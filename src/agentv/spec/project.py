@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentv.evals import ConfiguredEvaluator, Target
-    from agentv.model.coverage import DeclaredTool
     from agentv.model.request import Persona
     from agentv.model.response import Price
     from agentv.model.stored import Persist
+    from agentv.model.tool_coverage import DeclaredTool
 
 PROJECT_FILE = "agentv.yaml"
 ADMINISTRATOR = 0

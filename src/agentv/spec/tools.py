@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agentv.errors import Problem
-from agentv.model.coverage import DeclaredTool, ToolArgument
+from agentv.model.tool_coverage import DeclaredTool, ToolArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,6 +26,23 @@ def declared_tools(entries: Sequence[str | ToolEntry]) -> tuple[tuple[DeclaredTo
         else:
             tools[tool.name] = tool
     return tuple(tools.values()), problems
+
+
+def reported_tools(value: Any) -> list[DeclaredTool]:
+    """Return the tools that a target or a reply lists: names, or definitions in any format; others are ignored."""
+    tools = []
+    for item in value if isinstance(value, (list, tuple)) else ():
+        if isinstance(item, str) and item:
+            tools.append(DeclaredTool(name=item))
+        elif isinstance(item, dict):
+            function = item.get("function")
+            inner = function if isinstance(function, dict) else item
+            name = inner.get("name")
+            schemas = (inner.get(key) for key in ("input_schema", "inputSchema", "parameters"))
+            schema = next((schema for schema in schemas if isinstance(schema, dict)), {})
+            if isinstance(name, str) and name:
+                tools.append(DeclaredTool(name=name, arguments=arguments_of(schema)))
+    return tools
 
 
 def merge_tools(shared: Iterable[DeclaredTool], own: Iterable[DeclaredTool]) -> tuple[DeclaredTool, ...]:
