@@ -47,6 +47,14 @@ class TestAddresses:
             f"postgresql://me:secret@db/team?schema={'x' * 64}",
             "postgresql://me:secret@db/team?reconnect_timeout=soon",
             "postgresql://me:secret@[db/team",
+            "postgresql://me:my secret@db/team",
+            "postgresql://me:secret%@db/team",
+            "postgresql://me:p@secret@db/team",
+            "postgresql://me:p/secret@db/team",
+            "postgresql://me:p?secret@db/team",
+            "postgresql://me:p?x=/secret%zz@db/team",
+            "postgresql://db/team?password=secret%zz",
+            "postgresql://db/team?password=my secret",
         ],
     )
     def test_a_wrong_address_is_explained_without_its_password(self, address: str) -> None:
@@ -58,6 +66,7 @@ class TestAddresses:
         address = "postgresql://me:s%40cret@db.example,other.example/team?sslpassword=key"
         assert list(KIND.secrets(address)) == ["s@cret", "key"]
         assert list(KIND.hosts(address)) == ["db.example", "other.example"]
+        assert list(KIND.secrets("postgresql://db/team?password=a+b%2Bc")) == ["a+b+c"]
 
     def test_a_refused_password_is_an_error_that_does_not_show_it(self, postgres_server: PostgresServer) -> None:
         with pytest.raises(StoreConnectionError, match="password authentication failed") as raised:
