@@ -1,5 +1,6 @@
 """Connections to a server: addresses, privileges, conflicts, and a server that is lost for a while."""
 
+import gc
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -265,3 +266,12 @@ def test_a_store_in_use_can_be_reached_with_a_password(postgres_server: Postgres
     assert PASSWORD not in store.name
     assert store.executions() == []
     store.close()
+
+
+def test_a_store_that_nobody_closed_is_closed_without_a_warning(
+    postgres_server: PostgresServer, recwarn: pytest.WarningsRecorder
+) -> None:
+    address = postgres_server.address()
+    PostgresStore(address)
+    gc.collect()
+    assert [str(warning.message) for warning in recwarn] == []
