@@ -50,7 +50,7 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())  # failures are r
 class _SelfClosingConnection(psycopg.Connection[Any]):
     """Connection that closes when it is collected: a command that ends with an error leaves its store open."""
 
-    def __del__(self) -> None:
+    def __del__(self, *_: Any) -> None:
         with suppress(Exception):
             self.close()
 
