@@ -1,4 +1,4 @@
-"""`agentv runs`: list, show, diff, export and import stored runs."""
+"""`agentv runs`: list, show, diff, export, import and copy stored runs."""
 
 from __future__ import annotations
 
