@@ -135,7 +135,8 @@ def _listing(server: PostgresServer) -> tuple[float, float]:
 def _loop(server: PostgresServer, folder: Path) -> tuple[float, float]:
     """Time of `agentv eval`, from the start of the process to its end."""
     eval_file = write_eval(folder / "loop.eval.yaml", WRITTEN)
-    ours, theirs = [], []
+    ours: list[float] = []
+    theirs: list[float] = []
     for number in range(_LOOPS):
         for store, times in ((str(folder / f"{number}.db"), theirs), (server.address(), ours)):
             times.append(timed(partial(run_command, folder, "eval", eval_file, "-q", "--store", store))[0])
