@@ -23,7 +23,7 @@ COMMANDS = {
     "init": "Create a small project that runs without an API key.",
     "compare": "Compare two executions.",
     "calibrate": "Measure the agreement of a judge with people.",
-    "runs": "List, show, diff, export and import stored runs.",
+    "runs": "List, show, diff, export, import and copy stored runs.",
     "executions": "List, show, export and delete stored executions.",
     "cases": "Write cases from stored runs.",
     "score": "Score sessions of stored traces, without calling an agent.",
