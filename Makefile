@@ -17,7 +17,7 @@ COMPILE = $$tmp/bin/uv pip compile --quiet --universal --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: lint-client help demo check test fast all-tests coverage environments lint format bench bench-peers soak record-samples frameworks lock clean
+.PHONY: lint-client help demo check test fast all-tests coverage environments lint format bench bench-peers soak screenshots record-samples frameworks lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ bench: $(READY) ## measure speed and agreement against peers
 
 bench-peers: $(READY) ## install the peers, and print ours beside them
 	@$(BIN)/python -m benchmarks.side_by_side
+
+screenshots: $(READY) ## take the pictures of the viewer in docs/images anew
+	@$(BIN)/python -m tests.support.screenshots
 
 soak: $(READY) ## the long random tests, and the property tests with all of their examples
 	@$(BIN)/python -m pytest -q -m 'soak or hypothesis' --hypothesis-profile=thorough $(ARGS)

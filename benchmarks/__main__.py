@@ -13,6 +13,7 @@ from benchmarks import (
     loop,
     memory,
     providers,
+    server_store,
     startup,
     store,
     throughput,
@@ -32,6 +33,7 @@ _GROUPS = {
     "memory": memory.measure,
     "dataset": dataset.measure,
     "store": store.measure,
+    "server_store": server_store.measure,
 }
 
 

@@ -25,7 +25,7 @@ from benchmarks.clock import child_environment, process_starts, timed
 from benchmarks.ours import SCRIPT, write_eval
 from benchmarks.table import Bar, Row
 
-_WRITTEN, _BLOCK, _ROUNDS = 10_000, 500, 5
+WRITTEN, BLOCK, _ROUNDS = 10_000, 500, 5
 _MANY = 100_000
 _WRITES, _LOOKS, _RESUMES = Bar("at most", 2), Bar("at most", 15), Bar("at most", 0.1)
 _TABLES = ("snapshots", "runs", "payloads", "attempts", "evaluator_results")
@@ -39,9 +39,9 @@ def measure() -> list[Row]:
 
 def _writing(folder: Path) -> Row:
     """The ledger, thread and redaction and claims included, against the same rows written by hand in equal blocks."""
-    prepared = prepare(load([write_eval(folder / "write.eval.yaml", _WRITTEN)]), RunOptions())
+    prepared = prepare(load([write_eval(folder / "write.eval.yaml", WRITTEN)]), RunOptions())
     runs = list(prepared.runs())
-    events = [_finished(planned) for planned in runs]
+    events = [finished(planned) for planned in runs]
     ours, theirs = [], []
     for at in range(_ROUNDS):
         path = folder / f"ours-{at}.db"
@@ -49,15 +49,15 @@ def _writing(folder: Path) -> Row:
         keeping = begin(store, new_execution(prepared, command_of([], (), RunOptions())))
         told: list[RunFinished] = []
         ledger = StoreWriter(
-            store, keeping.execution.id, prepared.redactor, persist="messages", on_written=told.extend, on_error=_fail
+            store, keeping.execution.id, prepared.redactor, persist="messages", on_written=told.extend, on_error=fail
         )
-        ours.append(timed(partial(asyncio.run, _keep(ledger, runs, events)))[0])
-        assert len(told) == _WRITTEN
+        ours.append(timed(partial(asyncio.run, write_all(ledger, runs, events)))[0])
+        assert len(told) == WRITTEN
         store.close()
         rows = _rows(path)
         theirs.append(timed(partial(_write_bare, folder / f"bare-{at}.db", rows))[0])
     return Row(
-        name=f"store: {_WRITTEN:,} runs written durably, against a bare sqlite3 script",
+        name=f"store: {WRITTEN:,} runs written durably, against a bare sqlite3 script",
         unit="seconds",
         ours=min(ours),
         other=min(theirs),
@@ -65,18 +65,20 @@ def _writing(folder: Path) -> Row:
     )
 
 
-async def _keep(ledger: StoreWriter, runs: list[PlannedRun], events: list[RunFinished]) -> None:
+async def write_all(ledger: StoreWriter, runs: list[PlannedRun], events: list[RunFinished]) -> None:
+    """Claim the runs and write their results, in blocks."""
     async with ledger:
-        for start in range(0, len(runs), _BLOCK):
-            block = runs[start : start + _BLOCK]
+        for start in range(0, len(runs), BLOCK):
+            block = runs[start : start + BLOCK]
             assert len(await ledger.claim(block, lambda _: 0)) == len(block)
-            for event in events[start : start + _BLOCK]:
+            for event in events[start : start + BLOCK]:
                 room = ledger.enqueue(event, (Attempt(number=1, latency_ms=1.0),))
                 if room is not None:
                     await room.wait()
 
 
-def _finished(planned: PlannedRun) -> RunFinished:
+def finished(planned: PlannedRun) -> RunFinished:
+    """Return the result of a run."""
     response = ProviderResponse(text="It is done." * 10)
     record = ResultRecord(
         execution_id="e",
@@ -103,7 +105,8 @@ def _finished(planned: PlannedRun) -> RunFinished:
     return RunFinished(record=record, response=response, order=planned.order)
 
 
-def _fail(error: Exception) -> None:
+def fail(error: Exception) -> None:
+    """Raise an error of the store."""
     raise error
 
 
@@ -122,10 +125,10 @@ def _write_bare(path: Path, rows: dict[str, list[tuple[object, ...]]]) -> None:
     for step in migration_files():
         db.executescript(step.read_text())
     _insert(db, "executions", rows["executions"])
-    for start in range(0, _WRITTEN, _BLOCK):
+    for start in range(0, WRITTEN, BLOCK):
         db.execute("BEGIN IMMEDIATE")
         for table in _TABLES:
-            _insert(db, table, rows[table][start : start + _BLOCK])
+            _insert(db, table, rows[table][start : start + BLOCK])
         db.execute("COMMIT")
     db.close()
 
@@ -140,7 +143,7 @@ def _large(folder: Path) -> Iterator[Row]:
     """Looking into a store of 100,000 runs, and resuming an execution that has them all."""
     folder.mkdir()
     eval_file = write_eval(folder / "large.eval.yaml", _MANY)
-    run = partial(_agentv, folder)
+    run = partial(run_command, folder)
     began, _ = timed(partial(run, "eval", eval_file, "--out", "first.jsonl", "-q"))
     again, _ = timed(partial(run, "eval", "--resume", "--out", "again.jsonl", "-q"))
     assert (folder / "first.jsonl").read_bytes() == (folder / "again.jsonl").read_bytes()
@@ -163,5 +166,6 @@ def _large(folder: Path) -> Iterator[Row]:
     )
 
 
-def _agentv(folder: Path, *arguments: str) -> None:
+def run_command(folder: Path, *arguments: str) -> None:
+    """Run `agentv` in a folder."""
     subprocess.run([SCRIPT, *arguments], cwd=folder, env=child_environment(), check=True, stdout=subprocess.DEVNULL)

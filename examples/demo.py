@@ -4,6 +4,7 @@ Nothing is called but the small agent that `agentv init` writes, and no key is n
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,8 @@ from pathlib import Path
 
 FAILED = 1
 """The exit code of an eval in which the agent fell short: here it is meant to."""
+REPORT = Path("demo") / "report.html"
+"""The report, below the folder in which the demo is started."""
 
 
 def main() -> int:
@@ -18,8 +21,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         if agentv(folder, "init", "demo"):
             return 1
-        verdict = agentv(folder, "eval", "demo")
+        verdict = agentv(folder, "eval", "demo", "--out", "report.html")
+        REPORT.parent.mkdir(exist_ok=True)
+        shutil.copyfile(Path(folder, "report.html"), REPORT)
     print("The answer to refund-large was as friendly as the others; its calls were not the right ones.")
+    print(f"Open {REPORT} in a browser to see it; `agentv view` shows the same of your own runs.")
     print("`agentv init` makes this project in a folder of yours; docs/guide/getting-started.md goes on from there.")
     return 0 if verdict == FAILED else 1
 

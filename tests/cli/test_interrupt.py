@@ -15,6 +15,7 @@ from tests.support.command import (
     cases,
     mocked,
     program,
+    read_until,
     statuses,
     strict_json,
     strict_lines,
@@ -82,10 +83,7 @@ def alive(pid: int) -> bool:
 def test_the_first_signal_lets_what_is_under_way_finish(run: Command, name: str) -> None:
     process = started(run, PATIENT, "started-b", "started-c")
     os.killpg(process.pid, getattr(signal, name))  # as a terminal does: to the command and all its children
-    assert process.stderr is not None
-    told = b""
-    while b"Stopping" not in told:
-        told += process.stderr.readline()
+    told = read_until(process, b"Stopping")
     assert process.poll() is None, "it waits for what is under way"
     run.write("go", "")
     out, err = process.communicate(timeout=DEADLINE_S)
@@ -106,10 +104,7 @@ def test_the_second_signal_stops_now_and_leaves_no_process_behind(run: Command, 
     pids = [int((run.folder / mark).read_text()) for mark in marks]
     assert all(map(alive, pids))
     process.send_signal(getattr(signal, first))
-    assert process.stderr is not None
-    told = b""
-    while b"Stopping" not in told:
-        told += process.stderr.readline()
+    told = read_until(process, b"Stopping")
     began = time.monotonic()
     process.send_signal(getattr(signal, second))
     out, err = process.communicate(timeout=DEADLINE_S)

@@ -18,6 +18,7 @@ from tests.support.command import (
     minimum,
     mocked,
     program,
+    read_until,
     statuses,
     wait_for,
 )
@@ -125,9 +126,7 @@ class TestCounts:
         process = run.start("eval", "--resume", "--max-concurrency", "1", env={"PAUSE": "30"})
         wait_for(lambda: "b" in asked(run), "the second case")
         process.send_signal(signal.SIGINT)
-        assert process.stderr is not None
-        while b"Stopping" not in process.stderr.readline():
-            pass
+        read_until(process, b"Stopping")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=DEADLINE_S)
         assert process.returncode == 130

@@ -154,7 +154,7 @@ def test_every_command_is_documented_with_its_options(command: str) -> None:
 def test_every_command_is_in_the_overview() -> None:
     page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
     overview = page.partition("```\n")[2].partition("```")[0]
-    assert sorted(re.findall(r"^agentv (\w+)", overview, re.MULTILINE)) == sorted(COMMANDS)
+    assert sorted(re.findall(r"^agentv ([\w-]+)", overview, re.MULTILINE)) == sorted(COMMANDS)
 
 
 def rows_of_objects() -> dict[str, set[str]]:

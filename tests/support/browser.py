@@ -1,12 +1,14 @@
 """The system's Chromium, driven by Playwright; tests skip where one of them is missing."""
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+DEADLINE_S = 30.0
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -26,6 +28,14 @@ def open_browser() -> Iterator[Any]:
             browser.close()
 
 
+def wait_until(page: Any, expression: str) -> None:
+    """Wait until an expression is true; `wait_for_function` would need a policy that allows `eval`."""
+    end = time.monotonic() + DEADLINE_S
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, expression
+        page.wait_for_timeout(50)
+
+
 class Watched:
     """A page whose scripts, requests, dialogs and errors are watched."""
 
@@ -41,7 +51,8 @@ class Watched:
         self.page.on("dialog", self._dismiss)
 
     def _note(self, message: Any) -> None:
-        if message.type == "error":
+        # The page asks for changes until it is closed, which may be after the server.
+        if message.type == "error" and "ERR_CONNECTION_REFUSED" not in message.text:
             self.errors.append(message.text)
 
     def _dismiss(self, dialog: Any) -> None:
@@ -51,7 +62,7 @@ class Watched:
     def open(self, address: str) -> Any:
         """Open an address, and wait for its content."""
         self.page.goto(address)
-        self.page.wait_for_selector("main h1, main .problem")
+        self.page.wait_for_selector("main h1, main .problem:not([hidden])")
         return self.page
 
     def outside(self, address: str) -> list[str]:

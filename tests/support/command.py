@@ -143,6 +143,17 @@ def wait_for(condition: Callable[[], Any], what: str) -> Any:
     raise AssertionError(message)
 
 
+def read_until(process: subprocess.Popen[bytes], words: bytes) -> bytes:
+    """What a command wrote to standard error up to the line with these words."""
+    assert process.stderr is not None
+    told = b""
+    while words not in told:
+        line = process.stderr.readline()
+        assert line, told.decode()
+        told += line
+    return told
+
+
 def calls(*tools: str, text: str = "done") -> Json:
     """A reply that made these calls."""
     message = {"role": "assistant", "content": text, "tool_calls": [{"tool": tool} for tool in tools]}

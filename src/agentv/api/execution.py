@@ -6,8 +6,9 @@ fixture of the pytest plugin call both; the collector of the plugin, which runs 
 
 from __future__ import annotations
 
+import asyncio
 import os
-from contextlib import nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from functools import cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,7 @@ from agentv.matching.text import name_match
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.model.request import DEFAULT_PERSONA
 from agentv.model.results import Summary
+from agentv.protocols.stores import SharedLimitStore
 from agentv.run.claims import SharedClaims
 from agentv.run.costs import with_limits
 from agentv.run.engine import Engine
@@ -40,6 +42,7 @@ from agentv.run.plan import PlanCounts, count_runs, plan_runs
 from agentv.run.records import new_id, now
 from agentv.run.resume import find_superseded
 from agentv.run.shards import plan_shard
+from agentv.run.shared_limits import SharedLimiters
 from agentv.run.store_writer import StoreWriter
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
 from agentv.run.unwritten import unwritten_file
@@ -47,8 +50,7 @@ from agentv.spec.targets import add_plain_blocks, make_provider
 from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from agentv.api.personas import PersonaKey
     from agentv.api.providers import ProviderKey
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from agentv.run.judges import JudgeCache, JudgeTarget
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
+    from agentv.run.rate_limit import RateLimiter
     from agentv.run.shards import ShardPlan
     from agentv.run.summary import Gates
     from agentv.scoring.scorer import TraceLoader
@@ -250,6 +253,7 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
     *,
     on_attempt: Callable[[AttemptFinished], None] | None = None,
     claims: SharedClaims | None = None,
+    limiters: dict[bytes, RateLimiter] | None = None,
 ) -> Engine:
     """Return the engine for these runs, with the providers, trace followers and judges of a prepared execution."""
     follower_of = cache(trace_follower)
@@ -270,6 +274,8 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
         on_attempt,
         claims=claims,
     )
+    if limiters is not None:
+        engine.limiters = limiters
     engine.judges = make_judges(prepared, engine)
     engine.personas = prepared.personas
     engine.redact = prepared.redactor.text
@@ -294,7 +300,7 @@ async def execute(
     async with open_providers(prepared.evals, prepared.providers, prepared.opened):
         if on_start is not None:
             on_start(execution.engine)
-        async with nullcontext() if execution.store is None else execution.store.writer:
+        async with nullcontext() if execution.store is None else execution.store.writer, execution.shared_limits():
             await execution.engine.run(min(prepared.concurrency, prepared.planned.runs) or 1)
             if execution.engine.interrupted and execution.store is not None:
                 execution.store.stop_retrying()
@@ -396,6 +402,8 @@ class _RunningExecution:
         self.store = None
         if session is not None:
             self.store = ExecutionStore(session, prepared, self._publish_results, self._stop)
+        store = None if session is None else session.store
+        self._limiters = SharedLimiters(store) if isinstance(store, SharedLimitStore) else None
         self.engine = make_engine(
             prepared,
             self._id,
@@ -403,6 +411,7 @@ class _RunningExecution:
             self._on_result,
             on_attempt=self._reporters.on_attempt,
             claims=None if self.store is None else self.store.claims,
+            limiters=self._limiters,
         )
         if self.store is not None:
             self.store.claims.is_stopping = self.engine.is_stopping
@@ -420,6 +429,19 @@ class _RunningExecution:
                 targets=self._targets,
             )
         )
+
+    @asynccontextmanager
+    async def shared_limits(self) -> AsyncIterator[None]:
+        """Share the limits of targets with other processes, if the store can do that."""
+        if self._limiters is None or self.store is None:
+            yield
+            return
+        task = asyncio.create_task(self._limiters.run(self.store.writer))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     def finish(self, out: tuple[str, ...]) -> Summary:
         """Publish and return the summary, or raise the error that ended the execution early."""

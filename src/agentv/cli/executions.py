@@ -165,6 +165,16 @@ def open_run_store(path: str | None) -> Iterator[Store]:
         fail_usage(str(error))
 
 
+@contextmanager
+def open_target_store(setting: str) -> Iterator[Store]:
+    """Open a store that is written, and created if necessary."""
+    store = open_location(parse_location(setting))
+    try:
+        yield store
+    finally:
+        store.close()
+
+
 def _open_named(setting: str | None) -> Store:
     if setting is None:
         return existing_store()

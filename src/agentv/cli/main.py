@@ -23,7 +23,7 @@ COMMANDS = {
     "init": "Create a small project that runs without an API key.",
     "compare": "Compare two executions.",
     "calibrate": "Measure the agreement of a judge with people.",
-    "runs": "List, show, diff, export and import stored runs.",
+    "runs": "List, show, diff, export, import and copy stored runs.",
     "executions": "List, show, export and delete stored executions.",
     "cases": "Write cases from stored runs.",
     "score": "Score sessions of stored traces, without calling an agent.",
@@ -33,6 +33,7 @@ COMMANDS = {
     "mutate": "Find changes of passing runs that an eval does not notice.",
     "coverage": "Show which tools the evals never touch.",
     "merge": "Merge the results of all shards into one execution.",
+    "convert-eval": "Convert evals of other tools.",
     "validate": "Check eval files without running anything.",
     "target": "List targets, and check that one answers.",
     "evaluators": "List evaluators, and describe one.",
@@ -57,7 +58,7 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"agentv.cli.{cmd_name}"), "command")  # noqa: B009
+        command: click.Command = getattr(import_module(f"agentv.cli.{cmd_name.replace('-', '_')}"), "command")  # noqa: B009
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,10 +1,11 @@
-"""`agentv runs`: list, show, diff, export and import stored runs."""
+"""`agentv runs`: list, show, diff, export, import and copy stored runs."""
 
 from __future__ import annotations
 
 import sys
 from itertools import islice
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,10 +17,10 @@ from agentv.api.run_diff import diff_runs
 from agentv.api.runs import conversation_of, find, record_of, replies_of, resolve, sides_of, translate_damage
 from agentv.api.store_files import named_store, open_location
 from agentv.cli import executions
-from agentv.cli.executions import EXPORT_FILE, FORMAT, ID, MAX_RUNS, STATUS, open_run_store
+from agentv.cli.executions import EXPORT_FILE, FORMAT, ID, MAX_RUNS, STATUS, open_run_store, open_target_store
 from agentv.cli.options import JSON, PERSONAS, POSITIVE, STORE
 from agentv.cli.outputs import print_json
-from agentv.cli.problems import fail_usage
+from agentv.cli.problems import fail_error, fail_usage
 from agentv.errors import AgentVError, DamagedRunError, FormatError
 from agentv.formats.run_export import write_run
 from agentv.matching.text import name_match
@@ -33,16 +34,21 @@ from agentv.reports.turns import case_name
 from agentv.run.plan import has_persona
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from agentv.api.copy_runs import CopiedExecution
     from agentv.model.results import ResultRecord
     from agentv.model.stored import RunRow, StoredRun
     from agentv.protocols import Store
 
 
+COPY_NOTICE_S = 5.0
+"""Interval of the notices about a long copy."""
+
+
 @click.group()
 def command() -> None:
-    """List, show, diff, export and import stored runs; `agentv executions` handles whole executions."""
+    """List, show, diff, export, import and copy stored runs; `agentv executions` handles whole executions."""
 
 
 @command.command("list")
@@ -222,6 +228,62 @@ def import_file(path: str, store: str | None, *, as_json: bool) -> None:
     for row, runs in added:
         click.echo(f"imported {clean(row.id)}: {pluralize(runs, 'run')}")
     click.echo(f"\nnext: agentv executions show {clean(added[0][0].id)}")
+
+
+@command.command("copy")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--execution", "names", multiple=True, metavar="ID", help="Copy only this execution; may be repeated.")
+@JSON
+def copy(source: str, target: str, names: tuple[str, ...], *, as_json: bool) -> None:
+    """Copy executions with their runs and labels from one store to another.
+
+    FROM and TO are files or postgresql://...; what TO has already is not copied again, so that a copy that was cut
+    short goes on when it is repeated.
+    """
+    from agentv.api.copy_runs import copy_runs  # noqa: PLC0415 - for this command alone
+
+    copied = []
+    with open_run_store(source) as source_store, open_target_store(target) as target_store:
+        if source_store.name == target_store.name:
+            fail_usage(f"FROM and TO are the same store: {source_store.name}")
+        for outcome in copy_runs(source_store, target_store, names, _make_copy_notice()):
+            copied.append(outcome)
+            if not as_json:
+                click.echo(_copy_line(outcome))
+        name = target_store.name
+    if as_json:
+        fields = [{**outcome._asdict(), "damaged": sorted(outcome.damaged)} for outcome in copied]
+        print_json({"schema": "agentv.copied/1", "executions": fields})
+    else:
+        added = sum(outcome.added for outcome in copied)
+        click.echo(f"\ncopied {pluralize(added, 'run')} to {clean(name)}")
+    damaged = {run: reason for outcome in copied for run, reason in outcome.damaged.items()}
+    if damaged:
+        fail_error(f"left out: {DamagedRunError(damaged)}")
+
+
+def _copy_line(outcome: CopiedExecution) -> str:
+    name = clean(outcome.id)
+    if outcome.is_running:
+        return f"left out {name}: it is being run; copy it when it is done"
+    if not outcome.added:
+        return f"already there {name}: {pluralize(outcome.kept, 'run')}"
+    kept = f", {outcome.kept:,} were already there" if outcome.kept else ""
+    return f"copied {name}: {pluralize(outcome.added, 'run')}{kept}"
+
+
+def _make_copy_notice() -> Callable[[str, int], None]:
+    """Return a function that prints how far a long copy is, every few seconds."""
+    last = monotonic()
+
+    def notify(name: str, added: int) -> None:
+        nonlocal last
+        if monotonic() - last >= COPY_NOTICE_S:
+            last = monotonic()
+            click.echo(f"{clean(name)}: {pluralize(added, 'run')} so far", err=True)
+
+    return notify
 
 
 def _add_alias(original: click.Command) -> None:

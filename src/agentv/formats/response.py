@@ -33,6 +33,8 @@ _NAMES = {
 }
 REPLY_KEYS = tuple(_NAMES)
 """All accepted names of the fields of a reply."""
+CONTENT_KEYS = ("text", "output_messages", "outputMessages", "error", "turns")
+"""Names of fields that only replies in our own form have."""
 _ERROR = {
     "kind": "kind",
     "message": "message",

@@ -547,6 +547,17 @@ class Store(ListingStore, Protocol):
         """Import an execution of another store in one transaction; return the number of its runs."""
         ...
 
+    def add_runs(self, execution: ExecutionRow, runs: Sequence[StoredRun]) -> int:
+        """Add runs of another store that are not here, in one transaction; return the number of those added.
+
+        The execution is added with the first of them, as one that is unfinished.
+        """
+        ...
+
+    def set_execution(self, execution: ExecutionRow) -> None:
+        """Set the status, counts and summary of an execution to those that another store has."""
+        ...
+
     def delete(self, execution_ids: Sequence[str]) -> None:
         """Delete executions with all their runs."""
         ...

@@ -12,7 +12,7 @@ from agentv.formats.conversation import last_assistant_text
 from agentv.formats.fields import MISSING_CALLS
 from agentv.formats.incomplete import mark_incomplete
 from agentv.formats.reader import decode_response, read_reply
-from agentv.formats.response import LIST_KEYS, REPLY_KEYS
+from agentv.formats.response import CONTENT_KEYS, LIST_KEYS, REPLY_KEYS
 from agentv.model.response import ProviderResponse, Unread
 from agentv.providers.base import failure
 from agentv.scoring.turns import split_turns
@@ -39,7 +39,7 @@ def read_recording(data: Any, request: Request, *, has_gaps: bool) -> ProviderRe
 def _read(data: Any, request: Request) -> ProviderResponse:
     turns = _turns_of(data)
     if not request.is_conversation:
-        if turns is not None:
+        if turns is not None and (isinstance(data, Mapping) or not all(isinstance(turn, str) for turn in turns)):
             count = f"a conversation of {len(turns)} turn{'s' * (len(turns) != 1)}"
             return failure("protocol", f"the recording of case {request.id!r} is {count}, and the case has none")
         return read_reply(data, request.input_messages)
@@ -77,14 +77,19 @@ def _turns_of(data: Any) -> list[Any] | None:
         if all("response" in turn for turn in turns):
             return [exchange.response for exchange in split_turns(decode_response(data))]
         return _turns_of_result(data, turns)
-    return turns if all(isinstance(turn, (str, list)) or _is_reply(turn) for turn in turns) else None
+    return turns if all(isinstance(turn, (str, list)) or _is_raw_reply(turn) for turn in turns) else None
 
 
 def _is_reply(value: Any) -> bool:
-    """Tell whether an item of a list is the reply of a turn, and no message."""
+    """Tell whether an item of a list is a reply in our own form; lists of other items are one reply of a library."""
     if isinstance(value, Mapping):
-        return "role" not in value and "type" not in value and any(key in value for key in REPLY_KEYS)
+        return any(key in value for key in CONTENT_KEYS) and value.keys() <= set(REPLY_KEYS)
     return isinstance(value, str)
+
+
+def _is_raw_reply(value: Any) -> bool:
+    """Tell whether an item of `turns` is a reply of any format, and no message of a transcript."""
+    return isinstance(value, Mapping) and ("role" not in value or value.get("type") == "message")
 
 
 def _turns_of_result(data: Mapping[str, Any], turns: Sequence[Mapping[str, Any]]) -> list[Any]:

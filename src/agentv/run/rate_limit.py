@@ -74,13 +74,15 @@ class _Throttle:
     def __init__(self, per_minute: float) -> None:
         self._interval_s = 60.0 / per_minute
         self.ready_at = 0.0
+        self.users = 1
+        """Number of processes among which the rate is divided."""
 
     def take(self, now: float, amount: float, rate_factor: float) -> None:
         self.ready_at = self.ready_at if now - self.ready_at <= MAX_TIMER_DELAY_S else now
         self.add(amount, rate_factor)
 
     def add(self, amount: float, rate_factor: float) -> None:
-        self.ready_at += amount * self._interval_s / rate_factor
+        self.ready_at += amount * self._interval_s * self.users / rate_factor
 
 
 class _Waiter(NamedTuple):
@@ -100,7 +102,13 @@ class RateLimiter:
     def __init__(self, limits: RateLimits = RateLimits(), breaker: CircuitBreaker | None = None) -> None:  # noqa: B008 - it cannot change
         self.breaker = breaker
         """Circuit breaker for a target that cannot be reached; `None` to try every run."""
+        self._limit = limits.max_concurrency
         self._max_concurrency = float(limits.max_concurrency or inf)
+        """Largest number of attempts of this process in flight: its share of the limit."""
+        self._is_held = False
+        self._seen = 0
+        """Number of permits when the demand was last asked for."""
+        self._retry_after_until = 0.0
         self._max_retry_after_s = limits.max_retry_after_s
         self._requests = _Throttle(limits.requests_per_minute) if limits.requests_per_minute else None
         self._tokens = _Throttle(limits.tokens_per_minute) if limits.tokens_per_minute else None
@@ -154,7 +162,10 @@ class RateLimiter:
     @property
     def _window(self) -> float:
         """Attempts that may be in flight now."""
-        return 1.0 if self.breaker is not None and self.breaker.is_half_open else self._concurrency_window
+        if self._is_held:
+            return 0.0
+        is_half_open = self.breaker is not None and self.breaker.is_half_open
+        return min(1.0 if is_half_open else self._concurrency_window, self._max_concurrency)
 
     async def acquire(
         self, requests: int = 1, tokens: float = 0.0, *, has_slot: bool = False
@@ -208,6 +219,39 @@ class RateLimiter:
         """Issue no permit for this long."""
         self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + seconds)
         self._issue_permits()
+
+    def hold(self) -> None:
+        """Issue no permit until `share` says how many this process may have; a target without limits needs no share."""
+        self._is_held = self._limit is not None or self._has_throttle
+
+    def share(self, users: int, rank: int) -> None:
+        """Use the share of one of several processes in the limits; `rank` is its number among them, from 0."""
+        is_full = self._concurrency_window >= self._max_concurrency
+        if self._limit is not None:
+            self._max_concurrency = float(self._limit // users + (rank < self._limit % users))
+        if is_full or self._concurrency_window > self._max_concurrency:
+            self._concurrency_window = max(1.0, self._max_concurrency)
+        for throttle in (self._requests, self._tokens):
+            if throttle is not None:
+                throttle.users = users
+        self._is_held = False
+        self._issue_permits()
+
+    @property
+    def waits_for_share(self) -> bool:
+        """Tell whether callers wait until `share` is called."""
+        return self._is_held and bool(self._queue)
+
+    def has_demand(self) -> bool:
+        """Tell whether the target is used, or was used since the last call."""
+        is_used = bool(self._in_flight or self._queue or self._issued != self._seen)
+        self._seen = self._issued
+        return is_used
+
+    @property
+    def retry_after_s(self) -> float:
+        """Rest of the longest `Retry-After` that the target has sent to this process."""
+        return max(0.0, self._retry_after_until - asyncio.get_running_loop().time())
 
     def cancel_waiters(self) -> None:
         """Issue no more permits, and let all waiting callers go."""
@@ -294,6 +338,7 @@ class RateLimiter:
         if wait is UNSET or not wait > 0:  # nan is not
             return
         if wait <= self._max_retry_after_s:
+            self._retry_after_until = max(self._retry_after_until, asyncio.get_running_loop().time() + wait)
             self.pause(wait)
             return
         limit = f"longer than `max_retry_after_s` ({self._max_retry_after_s:g} s)"
@@ -323,7 +368,8 @@ class RateLimiter:
         now = asyncio.get_running_loop().time()
         self._rate_factor = min(1.0, self._rate_factor + min(1.0, now - self._grown_at) / RECOVERY_S)
         self._grown_at = now
-        self._concurrency_window = min(self._max_concurrency, self._concurrency_window + 1 / self._concurrency_window)
+        largest = max(1.0, self._max_concurrency)
+        self._concurrency_window = min(largest, self._concurrency_window + 1 / self._concurrency_window)
 
     def _correct_tokens(self, throttle: _Throttle, permit: Permit, responses: Sequence[ProviderResponse]) -> None:
         """Replace the expected number of tokens by the reported one."""

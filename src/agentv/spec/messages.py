@@ -207,7 +207,7 @@ def _check_function(function: Any, path: str, problems: list[Problem]) -> None:
         ]
 
 
-_TOOL_NAME = re.compile(r"[^\s,;!?]+")
+TOOL_NAME = re.compile(r"[^\s,;!?]+")
 
 
 def check_expected_field(entry: Any, path: str = "") -> tuple[Message, ...] | None:
@@ -231,7 +231,7 @@ def _named_calls(data: Any, path: str) -> Any:
     if not isinstance(data, list) or not data or not all(isinstance(name, str) for name in data):
         return data
     for index, name in enumerate(data):
-        if not _TOOL_NAME.fullmatch(name):
+        if not TOOL_NAME.fullmatch(name):
             message = f"{short_repr(name)} is no name of a tool; for an expected answer write one text, not a list"
             raise SpecError([Problem(f"{path}[{index}]", message)])
     return [{"role": "assistant", "tool_calls": [{"tool": name} for name in data]}]

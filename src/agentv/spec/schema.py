@@ -28,9 +28,12 @@ from agentv.spec.file_format import (
     TurnEntry,
 )
 from agentv.spec.loader import CASE_LISTS, TARGET_LISTS
+from agentv.spec.messages import TOOL_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+EXPECTED_FIELDS = ("expected_messages", "expected")
 
 
 def structs_in(classes: Iterable[type]) -> list[type[msgspec.Struct]]:
@@ -206,7 +209,7 @@ def _refine_case(case: Schema) -> None:
     properties = case["properties"]
     for name in (*MESSAGE_FIELDS, *MESSAGE_FIELDS.values()):
         del properties[name]["anyOf"]
-        properties[name] |= _ref("Messages")
+        properties[name] |= _ref("ExpectedReply" if name in EXPECTED_FIELDS else "Messages")
     for alias, name in CAMEL_CASE.items():
         _add_alias(properties, alias, name)
     properties["turns"]["minItems"] = 1
@@ -216,8 +219,8 @@ def _refine_case(case: Schema) -> None:
 
 def _refine_turn(turn: Schema) -> None:
     properties = turn["properties"]
-    for name in ("expected", "expected_messages"):
-        _set_schema(properties[name], _ref("Messages"))
+    for name in EXPECTED_FIELDS:
+        _set_schema(properties[name], _ref("ExpectedReply"))
     _set_schema(properties["user"], {"anyOf": [{"type": "string", "pattern": r"\S"}, _ref("Message")]})
     _set_schema(properties["simulate"], {"anyOf": [_ref("SimulateTurnEntry"), {"type": "null"}]})
     properties["evaluators"]["items"]["not"] = {"required": ["over"]}
@@ -291,6 +294,11 @@ def _add_messages(definitions: Definitions) -> None:
             _ref("Message"),  # a single message needs no role
             {"type": "array", "items": {**_ref("Message"), "required": ["role"]}},
         ],
+    }
+    names = {"type": "array", "items": {"type": "string", "pattern": f"^{TOOL_NAME.pattern}$"}, "minItems": 1}
+    definitions["ExpectedReply"] = {
+        "description": "A text, one message, a list of messages, or a list of the names of tools.",
+        "anyOf": [_ref("Messages"), names],
     }
 
 

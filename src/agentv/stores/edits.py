@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import json
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from agentv.errors import StoreError
 from agentv.jsonio import dump_json
@@ -107,10 +107,44 @@ class StoreEdits(ListingQueries):
 
         return self.in_transaction(insert)
 
+    def add_runs(self, execution: ExecutionRow, runs: Sequence[StoredRun]) -> int:
+        """Add runs of another store that are not here, in one transaction; return the number of those added.
+
+        The execution is added with the first of them, as one that is unfinished.
+        """
+
+        def insert() -> int:
+            row = self.db.execute("SELECT seq FROM executions WHERE id = ?", (execution.id,)).fetchone()
+            if row is None:
+                unfinished = replace(execution, status="running", completed_at=None, summary=None)
+                number = self._insert_execution(unfinished)
+            else:
+                number = row[0]
+            known: set[str] = set()
+            for block in blocks([run.key for run in runs]):
+                query = f"SELECT key FROM runs WHERE execution = ? AND key IN {placeholders(len(block))}"  # noqa: S608 - placeholders
+                known |= {key for (key,) in self.db.execute(query, (number, *block))}
+            return self._insert_runs(number, [run for run in runs if run.key not in known])
+
+        return self.in_transaction(insert)
+
+    def set_execution(self, execution: ExecutionRow) -> None:
+        """Set the status, counts and summary of an execution to those that another store has."""
+        names = [*EXECUTION_COLUMNS.split(", ")[2:], "summary"]
+        values = _execution_values(execution)
+        statement = f"UPDATE executions SET {', '.join(f'{name} = ?' for name in names)} WHERE seq = ?"  # noqa: S608 - names of columns, ours
+
+        def update() -> None:
+            seq = self.execution_seq(execution.id)
+            self.db.execute(statement, [*(values[name] for name in names), seq])
+            if execution.completed_at is not None:
+                self._write_execution_checksum(seq)
+
+        self.in_transaction(update)
+
     def _insert_execution(self, execution: ExecutionRow) -> int:
         names = [*EXECUTION_COLUMNS.split(", ")[1:], "summary"]
-        summary = None if execution.summary is None else dump_json(execution.summary)
-        values = {**asdict(execution), "command": dump_json(execution.command), "summary": summary}
+        values = _execution_values(execution)
         statement = f"INSERT INTO executions ({', '.join(names)}) VALUES {placeholders(len(names))} RETURNING seq"  # noqa: S608 - names of columns, ours
         seq: int = self.db.execute(statement, [values[name] for name in names]).fetchone()[0]
         if execution.completed_at is not None:
@@ -235,6 +269,12 @@ class StoreEdits(ListingQueries):
             row = row.fetchone()
         position: int = row[0]
         return position
+
+
+def _execution_values(execution: ExecutionRow) -> dict[str, Any]:
+    """Return the columns of an execution."""
+    summary = None if execution.summary is None else dump_json(execution.summary)
+    return {**asdict(execution), "command": dump_json(execution.command), "summary": summary}
 
 
 def _in_blocks(runs: Iterable[StoredRun]) -> Iterator[list[StoredRun]]:

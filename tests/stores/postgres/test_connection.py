@@ -1,5 +1,6 @@
 """Connections to a server: addresses, privileges, conflicts, and a server that is lost for a while."""
 
+import gc
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -47,6 +48,14 @@ class TestAddresses:
             f"postgresql://me:secret@db/team?schema={'x' * 64}",
             "postgresql://me:secret@db/team?reconnect_timeout=soon",
             "postgresql://me:secret@[db/team",
+            "postgresql://me:my secret@db/team",
+            "postgresql://me:secret%@db/team",
+            "postgresql://me:p@secret@db/team",
+            "postgresql://me:p/secret@db/team",
+            "postgresql://me:p?secret@db/team",
+            "postgresql://me:p?x=/secret%zz@db/team",
+            "postgresql://db/team?password=secret%zz",
+            "postgresql://db/team?password=my secret",
         ],
     )
     def test_a_wrong_address_is_explained_without_its_password(self, address: str) -> None:
@@ -58,6 +67,7 @@ class TestAddresses:
         address = "postgresql://me:s%40cret@db.example,other.example/team?sslpassword=key"
         assert list(KIND.secrets(address)) == ["s@cret", "key"]
         assert list(KIND.hosts(address)) == ["db.example", "other.example"]
+        assert list(KIND.secrets("postgresql://db/team?password=a+b%2Bc")) == ["a+b+c"]
 
     def test_a_refused_password_is_an_error_that_does_not_show_it(self, postgres_server: PostgresServer) -> None:
         with pytest.raises(StoreConnectionError, match="password authentication failed") as raised:
@@ -256,3 +266,12 @@ def test_a_store_in_use_can_be_reached_with_a_password(postgres_server: Postgres
     assert PASSWORD not in store.name
     assert store.executions() == []
     store.close()
+
+
+def test_a_store_that_nobody_closed_is_closed_without_a_warning(
+    postgres_server: PostgresServer, recwarn: pytest.WarningsRecorder
+) -> None:
+    address = postgres_server.address()
+    PostgresStore(address)
+    gc.collect()
+    assert [str(warning.message) for warning in recwarn] == []

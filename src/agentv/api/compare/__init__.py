@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -19,9 +20,7 @@ from agentv.api.compare.measures import (
     pair_targets,
     recorded_calls,
 )
-from agentv.api.compare.sources import SideLike, StoredExecution, read_side
-from agentv.api.runs import find
-from agentv.api.store_files import existing_store
+from agentv.api.compare.sources import SideLike, read_last, read_side
 from agentv.divergence import find_divergences
 from agentv.errors import FormatError, Problem, SpecError
 from agentv.model.comparison import CaseChange, CaseList, CaseReference, Comparison, SampleSize, Side
@@ -96,17 +95,23 @@ def compare(  # noqa: PLR0913 - public keyword arguments
     judge_options = RunOptions(max_judge_cost=max_judge_cost, cache=cache)
     chosen = (personas,) if isinstance(personas, str) else tuple(personas)
     options = CompareOptions(target_a, target_b, seed, confidence, difference, judge, judge_options, chosen).check()
-    first, second = SideTable(read_side(a, "A"), chosen), SideTable(read_side(b, "B"), chosen)
-    targets = pair_targets(first, second, target_a, target_b)
+    with closing(read_side(a, "A")) as source_a, closing(read_side(b, "B")) as source_b:
+        return _compare_tables(SideTable(source_a, chosen), SideTable(source_b, chosen), options)
+
+
+def _compare_tables(first: SideTable, second: SideTable, options: CompareOptions) -> Comparison:
+    targets = pair_targets(first, second, options.target_a, options.target_b)
     pairs = pair_cases(first, second, targets)
     if not pairs.matched:
         raise FormatError(_nothing_in_common(first, second))
     comparison = _compare_pairs(first, second, pairs, options)
-    if judge is None:
+    if options.judge is None:
         return comparison
     from agentv.api.compare.judged import judge_sides  # noqa: PLC0415 - 20 ms for the judges, which few comparisons use
 
-    return replace(comparison, judged=judge_sides(first, second, pairs, judge, judge_options))
+    return replace(
+        comparison, judged=judge_sides(first, second, pairs, options.judge, options.judge_options or RunOptions())
+    )
 
 
 def _compare_pairs(first: SideTable, second: SideTable, pairs: Pairs, options: CompareOptions) -> Comparison:
@@ -277,12 +282,8 @@ def load_gates(
     """
     if max_regressions is None:
         return None if min_pass_rate is None else Gates(min_pass_rate)
-    if baseline is None:
-        store = existing_store(paths)
-        source = StoredExecution(store, find(store, "last"))
-    else:
-        source = read_side(baseline)  # type: ignore[assignment]  # any source will do
-    table = SideTable(source)
+    with closing(read_last(paths) if baseline is None else read_side(baseline)) as source:
+        table = SideTable(source)
     passed = frozenset(
         (case.eval_id, target, case.case_id, case.persona_id)
         for target, columns in table.columns.items()

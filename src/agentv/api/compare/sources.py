@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -84,6 +84,9 @@ class ComparisonSource:
     damaged: dict[str, str] = {}
     """Reasons why stored runs are left out, by their ids; known after all were read."""
 
+    def close(self) -> None:
+        """Close what the source has opened."""
+
     def records(self) -> Iterator[tuple[int, ResultRecord]]:
         """Yield the place and the record of every result."""
         raise NotImplementedError
@@ -160,6 +163,10 @@ class StoredExecution(ComparisonSource):
         self._keys: list[str] = []
         self.damaged: dict[str, str] = {}
 
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
     def records(self) -> Iterator[tuple[int, ResultRecord]]:
         """Yield the index and the record of each result."""
         self._keys = []
@@ -207,12 +214,24 @@ class StoredExecution(ComparisonSource):
 def _find_stored(name: str) -> StoredExecution | None:
     """Return the execution of this name in the store of the working directory, if there is one."""
     try:
-        store: Any = existing_store()
-        return StoredExecution(store, find(store, name))
+        return _open_stored(existing_store(), name)
     except StoreError as error:
         if re.match(r"last(~|$)|[0-9]{4}|imported|execution", name):
             raise FormatError(str(error)) from error
         return None
+
+
+def read_last(paths: Sequence[str]) -> ComparisonSource:
+    """Return the last execution in the store of these paths; raise `StoreError` if there is none."""
+    return _open_stored(existing_store(paths), "last")
+
+
+def _open_stored(store: Store, name: str) -> StoredExecution:
+    try:
+        return StoredExecution(store, find(store, name))
+    except BaseException:
+        store.close()
+        raise
 
 
 def read_side(side: SideLike, label: str = "results") -> ComparisonSource:

@@ -78,6 +78,30 @@ class Positions:
             key, node, rest = step
         return self.of(node if key is None or about != "key" else key)
 
+    def lines(self, path: str) -> tuple[int, int]:
+        """Return the first and the last line of the node of a path, with everything in it."""
+        node = self._node(path)
+        last = max(range(node, self._after[node]), key=self._ends.__getitem__)
+        return self.at(self._starts[node]).line, self.at(max(self._ends[last] - 1, self._starts[last])).line
+
+    def scalar_lines(self) -> set[int]:
+        """Return the lines that continue a text of several lines: a `#` in them is a part of the text."""
+        found: set[int] = set()
+        for slot in range(len(self._starts)):
+            if self._after[slot] == slot + 1 and self._ends[slot] > self._starts[slot]:
+                first, last = self.at(self._starts[slot]).line, self.at(self._ends[slot] - 1).line
+                found.update(range(first + 1, last + 1))
+        return found
+
+    def _node(self, path: str) -> int:
+        node, rest = 0, path
+        while rest:
+            step = self._step(node, rest)
+            if step is None:
+                break
+            _, node, rest = step
+        return node
+
     def of(self, slot: int) -> Position:
         """Return the position of a node."""
         start, end = self._starts[slot], self._ends[slot]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import NamedTuple
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import quote, unquote
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -29,7 +29,12 @@ DEFAULTS = {
 }
 """Connection parameters that an address may override."""
 EXPECTED = "expected postgresql://user@host:5432/database?schema=name"
-_PASSWORD = re.compile(r"(?<=:)[^:@/?]*(?=@)|(?<=password=)[^&\s]*")
+UNESCAPED = (
+    "the address of the store is not understood: characters such as / ? @ % in a password are written as"
+    f" %2F %3F %40 %25; {EXPECTED}"
+)
+_QUOTED = re.compile(r"""["']([^"']*)["']?""")
+"""Parts of an address in messages of libpq, of which only names of parameters are shown."""
 
 
 class ServerAddress(NamedTuple):
@@ -58,18 +63,25 @@ def parse_address(address: str) -> ServerAddress:
     base, _, query = address.partition("?")
     own = {"schema": DEFAULT_SCHEMA, "reconnect_timeout": f"{RECONNECT_S:g}"}
     others = []
-    for name, value in parse_qsl(query, keep_blank_values=True):
+    for part in filter(None, query.split("&")):
+        name, is_set, value = part.partition("=")
+        if not is_set:
+            raise StoreError(UNESCAPED)
         if name in own:
-            own[name] = value
+            own[name] = unquote(value)
         else:
-            others.append((name, value))
-    uri = f"{base}?{urlencode(others, quote_via=quote)}" if others else base
+            others.append(part)
+    authority, _, path = base.partition("://")[2].partition("/")
+    if authority.count("@") > 1 or "@" in path:
+        raise StoreError(UNESCAPED)
     try:
+        uri = f"{base}?{'&'.join(others)}" if others else base
         parameters = {name: str(value) for name, value in conninfo_to_dict(uri).items() if value is not None}
         reconnect_s = float(own["reconnect_timeout"])
     except (ProgrammingError, ValueError) as error:
-        reason = _PASSWORD.sub("***", str(error).strip())
-        msg = f"{_PASSWORD.sub('***', base)} is no address of a store: {reason}; {EXPECTED}"
+        names = set() if "@" in query else {part.partition("=")[0] for part in query.split("&")}
+        reason = _QUOTED.sub(lambda part: part[0] if part[1] in names else '"..."', str(error).strip())
+        msg = f"the address of the store is not understood: {reason}; {EXPECTED}"
         raise StoreError(msg) from None
     schema = own["schema"]
     if not 0 < len(schema.encode()) <= MAX_NAME or "\0" in schema:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from random import uniform
 from time import monotonic, sleep
@@ -45,6 +45,14 @@ REFUSALS = ("authentication failed", "no pg_hba.conf entry", "does not exist", "
 """Parts of messages of a server that another attempt to connect does not change."""
 
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # failures are reported as `StoreError`s
+
+
+class _SelfClosingConnection(psycopg.Connection[Any]):
+    """Connection that closes when it is collected: a command that ends with an error leaves its store open."""
+
+    def __del__(self, *_: Any) -> None:
+        with suppress(Exception):
+            self.close()
 
 
 class ServerConnection(StoreConnection):
@@ -181,7 +189,7 @@ class ServerConnection(StoreConnection):
                 sleep(FIRST_WAIT_S)
 
     def _connect(self) -> psycopg.Connection[Any]:
-        connection = psycopg.connect(self.address.conninfo, autocommit=True)
+        connection = _SelfClosingConnection.connect(self.address.conninfo, autocommit=True)
         try:
             schema = '"' + self.address.schema.replace('"', '""') + '"'
             connection.execute(

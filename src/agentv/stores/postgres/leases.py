@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from agentv.protocols.stores import SharedLimit
 from agentv.stores.processes import ProcessIdentity, exists
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agentv.stores.database import Database
 
 LEASE_S = 30.0
@@ -25,6 +28,20 @@ END_EXPIRED = """
     RETURNING id
 """
 """The time is compared once more: a process may have renewed its lease meanwhile."""
+
+
+USE_TARGETS = """
+    INSERT INTO target_users (target, owner) SELECT unnest(?::text[]), ? ON CONFLICT DO NOTHING
+"""
+USERS = "SELECT target, owner FROM target_users WHERE target = ANY(?::text[]) ORDER BY target, owner"
+PAUSE = """
+    INSERT INTO target_pauses (target, until) VALUES (?, clock_timestamp() + ?::double precision * interval '1 second')
+    ON CONFLICT (target) DO UPDATE SET until = greatest(target_pauses.until, excluded.until)
+"""
+PAUSES = """
+    SELECT target, CAST(extract(epoch FROM until - clock_timestamp()) AS double precision)
+    FROM target_pauses WHERE target = ANY(?::text[])
+"""
 
 
 class Lease(NamedTuple):
@@ -69,6 +86,26 @@ class ServerLeases:
         if owners:
             self._db.execute("DELETE FROM owners WHERE id = ANY(?::text[])", (owners,))
             self._db.execute("DELETE FROM target_users WHERE owner = ANY(?::text[])", (owners,))
+
+    def share_targets(self, used: list[str], pauses: Mapping[str, float]) -> dict[str, SharedLimit]:
+        """Write which targets this process uses, and pauses of targets; return the shares in these targets."""
+        here = self._here.id
+        self._db.execute("DELETE FROM target_users WHERE owner = ? AND target <> ALL(?::text[])", (here, used))
+        for target, seconds in sorted(pauses.items()):
+            self._db.execute(PAUSE, (target, seconds))
+        if not used:
+            return {}
+        self._db.execute(USE_TARGETS, (used, here))
+        living = {owner.id for owner in self.living()}
+        users: dict[str, list[str]] = {target: [] for target in used}
+        for target, owner in self._db.execute(USERS, (used,)):
+            if owner in living or owner == here:
+                users[target].append(owner)
+        waits = dict(self._db.execute(PAUSES, (used,)).fetchall())
+        return {
+            target: SharedLimit(len(owners), owners.index(here), max(0.0, waits.get(target, 0.0)))
+            for target, owners in users.items()
+        }
 
     def _leases(self) -> list[Lease]:
         rows = self._db.execute(LEASES, (LEASE_S,)).fetchall()

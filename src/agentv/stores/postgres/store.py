@@ -30,10 +30,11 @@ from agentv.stores.statements import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from agentv.model.results import Summary
     from agentv.model.stored import Claim, ExecutionRow, ResultRow
+    from agentv.protocols.stores import SharedLimit
     from agentv.stores.processes import ProcessIdentity
 
 
@@ -346,6 +347,16 @@ class PostgresStore(StoreEdits, ServerConnection):
             for owner in owners
             if owner.id in runs
         ]
+
+    def share_limits(self, used: Sequence[str], pauses: Mapping[str, float]) -> dict[str, SharedLimit]:
+        """Announce the targets that this process uses, and pauses in seconds; return the shares of these targets."""
+
+        def share() -> dict[str, SharedLimit]:
+            if not self._is_writer:
+                self._write_heartbeat()
+            return self._leases.share_targets(list(used), pauses)
+
+        return self.in_transaction(share)
 
     def _write_heartbeat(self) -> None:
         if self._claimed and self._leases.is_lost():

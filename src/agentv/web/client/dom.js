@@ -47,7 +47,7 @@ function setAttributes(element, attributes) {
  * @param {(Child | Child[])[]} children
  */
 function append(element, children) {
-  for (const child of children.flat()) {
+  for (const child of /** @type {Child[]} */ (children.flat(Infinity))) {
     if (child === null || child === undefined || child === false) continue;
     element.append(child instanceof Node ? child : document.createTextNode(String(child)));
   }

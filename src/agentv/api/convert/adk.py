@@ -1,0 +1,364 @@
+"""Google ADK: evalsets of both schemas, with the criteria of `test_config.json`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from agentv.api.convert.base import (
+    CaseOrigin,
+    Ids,
+    UntranslatableError,
+    check_evaluator,
+    finish_case,
+    missing_target,
+    slug,
+)
+from agentv.api.convert.promptfoo.text import literal
+from agentv.api.convert.source import SourceDocument
+from agentv.api.convert.writer import Remark
+from agentv.errors import FormatError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentv.api.convert.base import Conversion
+    from agentv.api.convert.report import Place
+
+CHECKS = "adk_checks.py"
+DEFAULT_CRITERIA: dict[str, Any] = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+"""The criteria of ADK where there is no `test_config.json`."""
+_MODES = {"EXACT": "exact", "IN_ORDER": "in_order", "ANY_ORDER": "superset"}
+_CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_SERVICE = "it needs a service: Vertex AI's"
+_WITHOUT = {
+    **dict.fromkeys(("response_evaluation_score", "safety_v1", "multi_turn_task_success_v1"), _SERVICE),
+    **dict.fromkeys(("multi_turn_trajectory_quality_v1", "multi_turn_tool_use_quality_v1"), _SERVICE),
+    "per_turn_user_simulator_quality_v1": "it judges the simulated user, not the agent",
+}
+_DETERMINISTIC = {
+    *("tool_trajectory_avg_score", "response_match_score", "tool_call_count_v1", "inference_call_count_v1"),
+    *("token_usage_v1", "invocation_duration_v1"),
+}
+_TARGET = "name the agent: `provider: python` with `function: package.module:root_agent`"
+
+
+class Invocation(Struct, frozen=True):
+    """One turn: what the user says, and what the agent is expected to do."""
+
+    text: str
+    calls: tuple[dict[str, Any], ...]
+    answer: str
+    place: Place
+
+
+def is_evalset(data: Any, path: Path) -> bool:
+    """Tell whether a document is an evalset, of the current schema or the older one."""
+    del path
+    if isinstance(data, Mapping):
+        return any(key in data for key in ("eval_set_id", "evalSetId", "eval_cases", "evalCases"))
+    if not isinstance(data, list) or not data or not all(isinstance(item, Mapping) for item in data):
+        return False
+    return all("query" in item for item in data) or all({"name", "data"} <= item.keys() for item in data)
+
+
+def convert(conversion: Conversion) -> None:
+    """Convert an evalset: a case for each of its cases."""
+    data, place = _snake(conversion.document.data), conversion.place()
+    criteria, criteria_place = _criteria(conversion)
+    entries, entries_place = _entries(data, place)
+    for key in data if isinstance(data, Mapping) else ():
+        if key not in {"eval_set_id", "name", "description", "eval_cases", "creation_timestamp"}:
+            place.at(key).leave_out(key, "this key of an evalset has no counterpart")
+    ids, cases, origins = Ids(), [], []
+    for at, entry in enumerate(entries):
+        case, origin = _case(entry, entries_place.at(at), (criteria, criteria_place), conversion, ids)
+        cases.append(case)
+        origins.append(origin)
+    result: dict[str, Any] = {}
+    description = data.get("description") or data.get("name") if isinstance(data, Mapping) else None
+    if isinstance(description, str) and description:
+        result["description"] = description
+    place.note("target", _TARGET)
+    result["targets"] = [missing_target("agent", _TARGET)]
+    if _has_judge(cases):
+        place.note("judge", "ADK asks Gemini by default: name the model that judges")
+        result |= {"judge": "judge", "target": "agent"}
+        result["targets"].append(missing_target("judge", "name the model that judges"))
+    result["cases"] = cases
+    conversion.add_eval("", result, origins)
+
+
+def _snake(value: Any) -> Any:
+    """Return data with keys in snake case, as ADK reads both; arguments of calls keep their keys."""
+    if isinstance(value, list):
+        return [_snake(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    renamed: dict[str, Any] = {}
+    for key, item in value.items():
+        name = _CAMEL.sub(lambda match: f"_{match[1].lower()}", key)
+        renamed[name] = item if name in {"args", "state", "tool_input"} else _snake(item)
+    return renamed
+
+
+def _criteria(conversion: Conversion) -> tuple[Mapping[str, Any], Place]:
+    path = conversion.document.folder / "test_config.json"
+    if path.is_file():
+        try:
+            document = SourceDocument(path, path.name)
+        except FormatError as error:
+            conversion.place().leave_out("test_config.json", str(error))
+            return {}, conversion.place()
+        place = conversion.place("", document)
+        data = document.data if isinstance(document.data, Mapping) else {}
+        for key in data:
+            if key != "criteria":
+                place.at(key).leave_out(key, "this key of `test_config.json` has no counterpart")
+        criteria = data.get("criteria")
+        if isinstance(criteria, Mapping):
+            return criteria, place.at("criteria")
+        place.leave_out("criteria", "it has none")
+        return {}, place
+    conversion.place().note("criteria", "there is no test_config.json: ADK's own criteria hold")
+    return DEFAULT_CRITERIA, conversion.place()
+
+
+def _entries(data: Any, place: Place) -> tuple[list[Any], Place]:
+    """Return the cases of an evalset; in the older schema, a list of queries is one conversation."""
+    if isinstance(data, Mapping):
+        entries = data.get("eval_cases")
+        return (entries if isinstance(entries, list) else []), place.at("eval_cases")
+    if all("query" in item for item in data):
+        return [{"name": place.document.path.stem, "data": data}], place
+    return data, place
+
+
+def _case(
+    entry: Any, place: Place, criteria: tuple[Mapping[str, Any], Place], conversion: Conversion, ids: Ids
+) -> tuple[Any, CaseOrigin]:
+    entry = entry if isinstance(entry, Mapping) else {}
+    name = str(entry.get("eval_id") or entry.get("name") or "case")
+    case_id = ids.take(slug(name.rpartition("/")[2].removesuffix(".test.json")) or "case")
+    case: dict[Any, Any] = {"id": case_id}
+    _report_case_keys(entry, place)
+    state = _state(entry)
+    turns = _invocations(entry, place)
+    skip = ""
+    if not turns:
+        reason = "a conversation that a model plays" if entry.get("conversation_scenario") else "no conversation"
+        place.leave_out("conversation", f"it is {reason}")
+        case |= {"input": f"({reason})", "skip": f"it is {reason}: write its turns"}
+        return case, CaseOrigin(case_id, name, "", {}, str(case["skip"]))
+    evaluators: list[Any] = []
+    if len(turns) > 1:
+        place.leave_out("conversation", "its invocations are turns of one conversation")
+        skip = "it has several turns: write them as a conversation"
+    for key, value in criteria[0].items():
+        evaluators += _evaluators(key, value, turns[0], criteria[1].at(key), entry, conversion)
+    case["input"] = turns[0].text
+    if state:
+        case["vars"] = state
+        place.note("session_input.state", "the state of the session is in `vars`: the agent gets them in its request")
+    if turns[0].answer:
+        case["expected_messages"] = turns[0].answer
+    if skip:
+        case["skip"] = skip
+    reason = finish_case(case, evaluators, "none of its criteria could be converted", has_defaults=False)
+    return conversion.with_comments(place, case), CaseOrigin(case_id, name, turns[0].text, state, reason)
+
+
+def _report_case_keys(entry: Mapping[str, Any], place: Place) -> None:
+    known = {"eval_id", "conversation", "session_input", "creation_timestamp", "name", "data", "initial_session"}
+    for key, value in entry.items():
+        if key not in known and value is not None and key not in {"conversation_scenario", "rubrics"}:
+            place.at(key).leave_out(key, "this key of a case has no counterpart")
+
+
+def _state(entry: Mapping[str, Any]) -> dict[str, Any]:
+    session = entry.get("session_input") or entry.get("initial_session")
+    state = session.get("state") if isinstance(session, Mapping) else None
+    return dict(state) if isinstance(state, Mapping) else {}
+
+
+def _invocations(entry: Mapping[str, Any], place: Place) -> list[Invocation]:
+    turns: list[Invocation] = []
+    if isinstance(entry.get("data"), list):
+        for at, item in enumerate(entry["data"]):
+            calls = [
+                {"tool": str(use.get("tool_name")), "input": literal(use.get("tool_input") or {})}
+                for use in item.get("expected_tool_use") or ()
+                if isinstance(use, Mapping)
+            ]
+            where = place.at("data", at) if place.path else place
+            turns.append(
+                Invocation(str(item.get("query") or ""), tuple(calls), str(item.get("reference") or ""), where)
+            )
+        return turns
+    conversation = entry.get("conversation")
+    for at, item in enumerate(conversation if isinstance(conversation, list) else []):
+        if isinstance(item, Mapping):
+            where = place.at("conversation", at)
+            turns.append(
+                Invocation(_text(item.get("user_content")), _calls(item), _text(item.get("final_response")), where)
+            )
+    return turns
+
+
+def _text(content: Any) -> str:
+    parts = content.get("parts") if isinstance(content, Mapping) else None
+    texts = [part.get("text") for part in parts or () if isinstance(part, Mapping)]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _calls(invocation: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    data = invocation.get("intermediate_data")
+    found: list[dict[str, Any]] = []
+    if isinstance(data, Mapping):
+        uses = list(data.get("tool_uses") or ())
+        for event in data.get("invocation_events") or ():
+            content = event.get("content") if isinstance(event, Mapping) else None
+            parts = content.get("parts") if isinstance(content, Mapping) else None
+            uses += [part["function_call"] for part in parts or () if part.get("function_call")]
+        named = [use for use in uses if isinstance(use, Mapping) and use.get("name")]
+        found = [{"tool": str(use["name"]), "input": literal(use.get("args") or {})} for use in named]
+    return tuple(found)
+
+
+def _evaluators(  # noqa: PLR0913, PLR0917 - a criterion, and all that it is about
+    key: str, value: Any, turn: Invocation, place: Place, entry: Mapping[str, Any], conversion: Conversion
+) -> list[Any]:
+    """Return the evaluators for one criterion, or the comment that says why it was left out."""
+    settings = value if isinstance(value, Mapping) else {"threshold": value}
+    is_deterministic = key in _DETERMINISTIC
+    try:
+        evaluator = _CRITERIA.get(key, _unknown(key))(settings, turn, entry, conversion)
+        check_evaluator(evaluator)
+    except UntranslatableError as error:
+        place.report.count(place, is_translated=False, is_deterministic=is_deterministic)
+        return [Remark(place.leave_out(key, str(error)).remark)]
+    place.report.count(place, is_translated=True, is_deterministic=is_deterministic)
+    return [evaluator]
+
+
+def _unknown(key: str) -> Callable[..., dict[str, Any]]:
+    """Return a function that says why a criterion has no counterpart."""
+
+    def refuse(*_: Any) -> dict[str, Any]:
+        raise UntranslatableError(_WITHOUT.get(key, "ADK has no criterion of this name, or it is code of yours"))
+
+    return refuse
+
+
+def _threshold(settings: Mapping[str, Any]) -> float:
+    threshold = settings.get("threshold")
+    if isinstance(threshold, (int, float)) and not isinstance(threshold, bool):
+        return threshold
+    msg = "it has no threshold"
+    raise UntranslatableError(msg)
+
+
+def _trajectory(
+    settings: Mapping[str, Any], turn: Invocation, entry: Mapping[str, Any], conversion: Conversion
+) -> dict[str, Any]:
+    del entry, conversion
+    threshold = _threshold(settings)
+    if not 0 < threshold <= 1:
+        msg = f"with a threshold of {threshold} every run passes"
+        raise UntranslatableError(msg)
+    match_type = settings.get("match_type", settings.get("matchType", "EXACT"))
+    mode = _MODES.get({0: "EXACT", 1: "IN_ORDER", 2: "ANY_ORDER"}.get(match_type, str(match_type).upper()))
+    if mode is None:
+        msg = f"its match type {match_type!r} is unknown"
+        raise UntranslatableError(msg)
+    evaluator: dict[str, Any] = {"type": "tool_trajectory", "mode": mode}
+    if settings.get("ignore_args") or settings.get("ignoreArgs"):
+        evaluator["input_match"] = "ignore"
+    return {**evaluator, "expected": list(turn.calls)}
+
+
+def _response_match(
+    settings: Mapping[str, Any], turn: Invocation, entry: Mapping[str, Any], conversion: Conversion
+) -> dict[str, Any]:
+    del entry
+    if not turn.answer:
+        msg = "the case has no expected response"
+        raise UntranslatableError(msg)
+    function = f"{conversion.helper(CHECKS)}:response_match"
+    config = {"reference": turn.answer}
+    return {"type": "python", "function": function, "config": config, "threshold": _threshold(settings)}
+
+
+def _limit(type_: str, key: str) -> Callable[..., dict[str, Any]]:
+    def convert_limit(settings: Mapping[str, Any], *_: Any) -> dict[str, Any]:
+        limit = settings.get("threshold")
+        if not isinstance(limit, (int, float)) or isinstance(limit, bool):
+            return {"type": "tool_call_count"} if type_ == "tool_call_count" else _no_limit()
+        return {"type": type_, key: int(limit) if key != "max_ms" else limit}
+
+    return convert_limit
+
+
+def _no_limit() -> dict[str, Any]:
+    msg = "it only measures, and results hold the figure already"
+    raise UntranslatableError(msg)
+
+
+def _judged(criterion: str, *, show: bool = False) -> Callable[..., dict[str, Any]]:
+    def convert_judged(
+        settings: Mapping[str, Any], turn: Invocation, entry: Mapping[str, Any], _: Any
+    ) -> dict[str, Any]:
+        rubrics = [*_rubrics(settings), *_rubrics(entry)]
+        evaluator: dict[str, Any] = {"type": "llm_judge"}
+        if "rubric" in criterion:
+            if not rubrics:
+                msg = "it has no rubrics"
+                raise UntranslatableError(msg)
+            evaluator["rubric"] = rubrics
+        elif "expected" in criterion and not turn.answer:
+            msg = "the case has no expected response"
+            raise UntranslatableError(msg)
+        else:
+            evaluator["criterion"] = criterion
+        if show:
+            evaluator["show"] = ["tool_calls"]
+        threshold = settings.get("threshold")
+        return {**evaluator, "threshold": threshold} if isinstance(threshold, (int, float)) else evaluator
+
+    return convert_judged
+
+
+def _rubrics(settings: Mapping[str, Any]) -> list[Any]:
+    found: list[Any] = []
+    for rubric in settings.get("rubrics") or ():
+        if isinstance(rubric, Mapping):
+            content = rubric.get("rubric_content") or rubric.get("rubricContent")
+            text = content.get("text_property") or content.get("textProperty") if isinstance(content, Mapping) else None
+            name = rubric.get("rubric_id") or rubric.get("rubricId")
+            if isinstance(text, str):
+                found.append({"id": str(name), "criterion": text} if name else text)
+    return found
+
+
+_SAME = "The answer says the same as the expected one."
+_GROUNDED = "All that the answer says stands in what the tools returned."
+_CRITERIA: dict[str, Callable[..., dict[str, Any]]] = {
+    "tool_trajectory_avg_score": _trajectory,
+    "response_match_score": _response_match,
+    "tool_call_count_v1": _limit("tool_call_count", "max"),
+    "inference_call_count_v1": _limit("turn_budget", "max"),
+    "token_usage_v1": _limit("token_budget", "max_total"),
+    "invocation_duration_v1": _limit("latency_budget", "max_ms"),
+    "final_response_match_v2": _judged(_SAME),
+    "rubric_based_final_response_quality_v1": _judged("rubric"),
+    "rubric_based_tool_use_quality_v1": _judged("rubric", show=True),
+    "rubric_based_multi_turn_trajectory_quality_v1": _judged("rubric", show=True),
+    "hallucinations_v1": _judged(_GROUNDED, show=True),
+}
+
+
+def _has_judge(cases: list[Any]) -> bool:
+    return "llm_judge" in str(cases)

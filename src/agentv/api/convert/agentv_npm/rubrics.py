@@ -1,0 +1,121 @@
+"""AgentV's graders that ask a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agentv.api.convert.base import UntranslatableError
+from agentv.api.convert.files import read_text
+from agentv.api.convert.templates import has_template
+
+if TYPE_CHECKING:
+    from agentv.api.convert.report import Place
+
+HIGHEST = 10
+"""AgentV's scales of score ranges end here."""
+
+
+def convert_judge(
+    entry: Mapping[str, Any], criteria: str, place: Place, render: Callable[[Any], Any]
+) -> dict[str, Any]:
+    """Return an `llm_judge` for a grader; raise `UntranslatableError`."""
+    items = entry.get("criteria", entry.get("rubrics"))
+    if items is None and isinstance(entry.get("value"), list):
+        items = entry["value"]
+    if isinstance(items, list) and items:
+        return {"type": "llm_judge", "rubric": [_item(item, render) for item in items]}
+    for key in ("temperature", "max_steps"):
+        if entry.get(key) is not None:
+            place.at(key).leave_out(f"{entry['type']}.{key}", "it is a setting of the judge's target")
+    text = next((entry[key] for key in ("value", "criteria", "prompt") if isinstance(entry.get(key), str)), None)
+    sentence = _sentence(text, criteria, entry, place, render)
+    return {"type": "llm_judge", "criterion": sentence}
+
+
+def _sentence(text: Any, criteria: str, entry: Mapping[str, Any], place: Place, render: Callable[[Any], Any]) -> str:
+    """Return what is judged: a sentence of the grader, the text of its prompt, or the criteria of the case."""
+    written = str(text).strip() if isinstance(text, str) else ""
+    if "prompt" in entry and written == str(entry["prompt"]).strip() and _names_a_file(written):
+        path = place.document.folder / written.removeprefix("file://")
+        if path.is_file() and path.suffix in {".md", ".txt"}:
+            written = read_text(path).strip()
+        elif not criteria:
+            msg = f"its prompt {written!r} is a program, or does not exist"
+            raise UntranslatableError(msg)
+        else:
+            place.leave_out(
+                f"{entry['type']}.prompt", "its prompt is a program, or does not exist: the criteria are judged"
+            )
+            written = ""
+    if has_template(written) and "prompt" in entry:
+        if not criteria:
+            msg = "its prompt is a template: write `prompt` of `llm_judge` with our variables"
+            raise UntranslatableError(msg)
+        place.leave_out(f"{entry['type']}.prompt", "its prompt is a template of its own: the criteria are judged")
+        written = ""
+    sentence = str(render(written)).strip() if written else criteria
+    if not sentence:
+        msg = "it has no criterion in words"
+        raise UntranslatableError(msg)
+    return sentence
+
+
+def _names_a_file(text: str) -> bool:
+    return "\n" not in text and (
+        text.startswith(("file://", "./", "../")) or text.endswith((".md", ".txt", ".ts", ".js"))
+    )
+
+
+def _item(item: Any, render: Callable[[Any], Any]) -> Any:
+    if isinstance(item, str):
+        return str(render(item)).strip()
+    if not isinstance(item, Mapping):
+        msg = "an item of its rubric is neither a sentence nor a mapping"
+        raise UntranslatableError(msg)
+    outcome = item.get("outcome", item.get("description", item.get("expected_outcome")))
+    if not isinstance(outcome, str) or not outcome.strip():
+        msg = "an item of its rubric has no outcome"
+        raise UntranslatableError(msg)
+    text = str(render(outcome)).strip()
+    if item.get("operator") == "contradiction":
+        text = f"The answer makes no claim that is incompatible with this: {text}"
+    result: dict[str, Any] = {}
+    if item.get("id") is not None:
+        result["id"] = str(item["id"])
+    result["criterion"] = text
+    weight = item.get("weight")
+    if isinstance(weight, (int, float)) and weight != 1 and weight >= 0:
+        result["weight"] = weight
+    if item.get("required"):
+        result["required"] = True
+    ranges = _ranges(item.get("score_ranges"))
+    if ranges:
+        result["scores"] = ranges
+        minimum = item.get("min_score")
+        least = item.get("required_min_score", minimum * HIGHEST if isinstance(minimum, (int, float)) else None)
+        if isinstance(least, (int, float)):
+            result["min"] = round(least)
+    return result
+
+
+def _ranges(written: Any) -> dict[str, str]:
+    """Return score ranges as ours: `0-3: meaning`."""
+    found: list[tuple[int, int, str]] = []
+    if isinstance(written, list):
+        for item in written:
+            bounds = item.get("score_range") if isinstance(item, Mapping) else None
+            meaning = item.get("outcome", item.get("description", "")) if isinstance(item, Mapping) else ""
+            if isinstance(bounds, list) and len(bounds) == 2:  # noqa: PLR2004 - its two ends
+                found.append((int(bounds[0]), int(bounds[1]), str(meaning)))
+    elif isinstance(written, Mapping):
+        if all("-" in str(key) for key in written):
+            for key, meaning in written.items():
+                low, _, high = str(key).partition("-")
+                found.append((int(low), int(high), str(meaning)))
+        else:
+            starts = sorted((int(key), str(meaning)) for key, meaning in written.items() if str(key).isdigit())
+            for at, (start, meaning) in enumerate(starts):
+                end = starts[at + 1][0] - 1 if at + 1 < len(starts) else max(start, HIGHEST)
+                found.append((start, end, meaning))
+    return {(f"{low}-{high}" if low != high else str(low)): meaning for low, high, meaning in sorted(found)}

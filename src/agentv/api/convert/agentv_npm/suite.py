@@ -1,0 +1,419 @@
+"""Conversion of a whole eval of AgentV."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from agentv.api.convert.agentv_npm.assertions import Graders
+from agentv.api.convert.agentv_npm.targets import TargetTable
+from agentv.api.convert.base import (
+    CaseOrigin,
+    Ids,
+    UntranslatableError,
+    finish_case,
+    is_number,
+    is_share,
+    missing_target,
+    slug,
+)
+from agentv.api.convert.files import find_files, is_file, read_json_lines, read_rows
+from agentv.api.convert.promptfoo.inputs import make_input
+from agentv.api.convert.promptfoo.options import TestOptions
+from agentv.api.convert.promptfoo.prompts import read_prompts
+from agentv.api.convert.report import Place
+from agentv.api.convert.source import SourceDocument, TableDocument
+from agentv.api.convert.templates import has_template, names_in
+from agentv.api.convert.writer import Commented
+from agentv.errors import FormatError
+
+if TYPE_CHECKING:
+    from agentv.api.convert.base import Conversion
+    from agentv.api.convert.promptfoo.prompts import PromptSource
+
+CASE_KEYS = ("tests", "evalcases", "cases", "eval_cases")
+THRESHOLD = 0.8
+"""The score from which a case of AgentV passes unless it says otherwise."""
+_NOTHING = "AgentV checks nothing here: add evaluators"
+_ALL_LEFT_OUT = "none of its assertions could be converted: add evaluators"
+_JUDGE = "AgentV asks the grader of the target: name the model that judges"
+_READ = {
+    *("name", "description", "suite", "dataset", "target", "targets", "providers", "execution", "prompts", "input"),
+    *("input_files", "assert", "assertions", "default_test", "threshold", "evaluate_options", "tags", "$schema"),
+    *("timeout_seconds", *CASE_KEYS),
+}
+_REASONS = {
+    "environment": "the folder and the setup of the agent belong to its target",
+    "workspace": "the folder and the setup of the agent belong to its target",
+    "extensions": "hooks in JavaScript have no counterpart",
+    "governance": "it is metadata for people",
+    "scenarios": "scenarios have no counterpart here: write their cases",
+}
+_CASE_READ = {
+    *("id", "input", "input_messages", "input_files", "expected_output", "expected_messages", "reference_answer"),
+    *("criteria", "expected_outcome", "outcome", "assert", "assertions", "evaluators", "execution", "rubrics", "vars"),
+    *("conversation_id", "metadata", "description", "note", "tags", "threshold", "mode", "turns", "aggregation"),
+    *("on_turn_failure", "options"),
+}
+
+
+class AgentVSuite:
+    """An eval of AgentV, on its way to evals of ours."""
+
+    def __init__(self, conversion: Conversion, data: Mapping[str, Any], place: Place) -> None:
+        self._conversion = conversion
+        self._data = data
+        self._place = place
+        self._execution = _mapping(data.get("execution"))
+        self._default = _mapping(data.get("default_test"))
+        self._targets = TargetTable(conversion)
+        self._is_old = "evalcases" in data
+        self._prompts = read_prompts(data.get("prompts"), place.at("prompts")) if data.get("prompts") else []
+        self._groups: dict[tuple[str, ...], tuple[list[Any], list[CaseOrigin], Ids]] = {}
+        self._graders = Graders(conversion, self._targets, is_old=self._is_old)
+
+    def convert(self) -> None:
+        """Convert everything, and add the evals to the conversion."""
+        for key, value in self._data.items():
+            if key not in _READ and value is not None:
+                self._place.at(key).leave_out(key, _REASONS.get(key, "this key of an eval has no counterpart"))
+        for key, value in self._execution.items():
+            if key not in {"target", "targets", "evaluators", "assertions", "threshold", "skip_defaults"} and value:
+                self._place.at("execution", key).leave_out(f"execution.{key}", "this setting has no counterpart")
+        names = self._targets.select(self._data, self._place)
+        shared = self._shared_assertions()
+        for case, place in self._cases():
+            self._add(case, place, shared, names)
+        groups = list(self._groups.items())
+        for number, (targets, (cases, origins, _)) in enumerate(groups, start=1):
+            suffix = "" if len(groups) == 1 else slug("-".join(targets)) or str(number)
+            self._conversion.add_eval(suffix, self._eval(cases, targets), origins)
+
+    def _shared_assertions(self) -> list[tuple[Any, Place]]:
+        """Return the assertions that hold for every case that does not refuse them."""
+        found: list[tuple[Any, Place]] = []
+        for holder, place in ((self._data, self._place), (self._execution, self._place.at("execution"))):
+            for key in ("assertions", "assert", "evaluators"):
+                found += [(entry, place.at(key, at)) for at, entry in enumerate(_list(holder.get(key)))]
+        default = self._default.get("assert")
+        found += [(entry, self._place.at("default_test", "assert", at)) for at, entry in enumerate(_list(default))]
+        return found
+
+    def _cases(self) -> list[tuple[Mapping[str, Any], Place]]:
+        key = next((key for key in CASE_KEYS if self._data.get(key) is not None), None)
+        if key is None:
+            return []
+        entries, place = self._data[key], self._place.at(key)
+        if isinstance(entries, str):
+            return self._read_files(entries, place)
+        found: list[tuple[Mapping[str, Any], Place]] = []
+        for at, entry in enumerate(_list(entries)):
+            where = place.at(at)
+            if isinstance(entry, str) or (isinstance(entry, Mapping) and isinstance(entry.get("path"), str)):
+                found += self._read_files(entry if isinstance(entry, str) else entry["path"], where)
+            elif isinstance(entry, Mapping):
+                found.append((entry, where))
+            else:
+                where.leave_out("test", "it is no mapping")
+        return found
+
+    def _read_files(self, name: str, place: Place) -> list[tuple[Mapping[str, Any], Place]]:
+        found: list[tuple[Mapping[str, Any], Place]] = []
+        try:
+            folder = place.document.folder / name.removeprefix("file://")
+            paths = sorted(folder.rglob("*.*")) if folder.is_dir() else find_files(name, place.document.folder)
+            for path in paths:
+                if path.suffix in {".jsonl", ".ndjson"}:
+                    rows = [(line, row) for line, row in read_json_lines(path) if isinstance(row, Mapping)]
+                    found += [(row, Place(TableDocument(path, line), place.report)) for line, row in rows]
+                elif path.suffix == ".csv":
+                    found += [(row, Place(TableDocument(path, line), place.report)) for line, row in read_rows(path)]
+                elif path.suffix in {".yaml", ".yml", ".json"}:
+                    document = SourceDocument(path, path.name)
+                    data, inner = document.data, Place(document, place.report)
+                    if isinstance(data, Mapping) and isinstance(data.get("tests"), list):
+                        data, inner = data["tests"], inner.at("tests")
+                    items = data if isinstance(data, list) else [data]
+                    found += [(item, inner.at(at)) for at, item in enumerate(items) if isinstance(item, Mapping)]
+        except (UntranslatableError, FormatError) as error:
+            place.leave_out(f"tests: {name}", str(error))
+        return found
+
+    def _add(
+        self, case: Mapping[str, Any], place: Place, shared: list[tuple[Any, Place]], names: tuple[str, ...]
+    ) -> None:
+        self._report_keys(case, place)
+        execution = _mapping(case.get("execution"))
+        own = execution.get("targets", execution.get("target"))
+        targets = self._targets.named(own, place.at("execution", "target")) if own else names
+        cases, origins, ids = self._groups.setdefault(targets, ([], [], Ids()))
+        values = {**_mapping(self._default.get("vars")), **_mapping(case.get("vars"))}
+        prompts: list[PromptSource | None] = list(self._prompts) or [None]
+        for number, prompt in enumerate(prompts, start=1):
+            entry: dict[Any, Any] = {}
+            name = str(case.get("id") or f"test-{len(cases) + 1}")
+            entry["id"] = ids.take(
+                name if len(prompts) == 1 else f"{name}-{slug(str(prompt and prompt.label)) or number}"
+            )
+            description = case.get("description") or case.get("note") or _criteria(case)
+            if isinstance(description, str) and description.strip():
+                entry["description"] = description.strip()
+            skip = self._add_input(entry, case, prompt, values, place)
+            expected = self._expected(case, values, place)
+            if expected is not None:
+                entry["expected_messages"] = expected
+            self._add_settings(entry, case, execution)
+            evaluators = self._evaluators(case, place, [] if execution.get("skip_defaults") else shared, values)
+            if skip:
+                entry["skip"] = skip
+            reason = _ALL_LEFT_OUT if evaluators else _NOTHING
+            has_calls = isinstance(expected, list) and any(
+                isinstance(item, Mapping) and item.get("tool_calls") for item in expected
+            )
+            skipped = finish_case(entry, evaluators, reason, has_defaults=has_calls)
+            above, behind = place.document.comments(place.path, ("assert", "assertions", "execution", "evaluators"))
+            cases.append(Commented(entry, above, behind) if above or behind else entry)
+            origins.append(CaseOrigin(entry["id"], name, "", values, skipped))
+
+    def _report_keys(self, case: Mapping[str, Any], place: Place) -> None:
+        for key, value in case.items():
+            if key not in _CASE_READ and value not in (None, "", [], {}):
+                place.at(key).leave_out(key, _REASONS.get(key, "this key of a test has no counterpart"))
+        for key, value in _mapping(case.get("execution")).items():
+            if key not in {"target", "targets", "evaluators", "assertions", "skip_defaults", "threshold"} and value:
+                place.at("execution", key).leave_out(f"execution.{key}", "this setting has no counterpart")
+
+    def _add_input(
+        self,
+        entry: dict[Any, Any],
+        case: Mapping[str, Any],
+        prompt: PromptSource | None,
+        values: dict[str, Any],
+        place: Place,
+    ) -> str:
+        """Add the input of a case; return the reason why it has to be skipped, if it has."""
+        if case.get("turns"):
+            place.at("turns").leave_out("turns", "its turns are a conversation")
+            entry["input"] = "(a conversation)"
+            return "it is a conversation: write its turns"
+        if prompt is not None:
+            return self._add_prompt(entry, prompt, values, place)
+        written = case.get("input", case.get("input_messages"))
+        prefix = self._data.get("input") if not _mapping(case.get("execution")).get("skip_defaults") else None
+        files = [*_list(self._data.get("input_files")), *_list(case.get("input_files"))]
+        try:
+            entry["input"] = self._messages(written, prefix, files, place)
+        except UntranslatableError as error:
+            place.leave_out("input", str(error))
+            entry["input"] = f"({error})"
+            return str(error)
+        if case.get("vars"):
+            entry["vars"] = dict(_mapping(case["vars"]))
+        if has_template(entry["input"]) and entry.get("vars"):
+            names = names_in(json.dumps(entry["input"]))
+            if names is None or not all(name.partition(".")[0] in entry["vars"] for name in names):
+                entry.pop("vars")
+        return ""
+
+    def _add_prompt(self, entry: dict[Any, Any], prompt: PromptSource, values: dict[str, Any], place: Place) -> str:
+        names = names_in(prompt.text) if prompt.text else None
+        if names and len(names) == 1 and prompt.text.strip().startswith("{{") and prompt.text.strip().endswith("}}"):
+            value = values.get(names[0])
+            if isinstance(value, (list, Mapping)):
+                try:
+                    entry["input"] = self._messages(value, None, [], place)
+                except UntranslatableError as error:
+                    place.leave_out("input", str(error))
+                    entry["input"] = f"({error})"
+                    return str(error)
+                rest = {key: item for key, item in values.items() if key not in {names[0], "expected_output"}}
+                if rest and not has_template(entry["input"]):
+                    entry["vars"] = rest
+                return ""
+        made = make_input(prompt, values, TestOptions())
+        entry["input"] = made.written
+        known = {key: value for key, value in made.case_vars.items() if key != "expected_output"}
+        if known:
+            entry["vars"] = known
+        if made.problem:
+            place.leave_out("prompt", made.problem)
+        return made.problem
+
+    def _messages(self, written: Any, prefix: Any, files: list[Any], place: Place) -> Any:
+        """Return an input as ours: a text, or messages whose blocks are texts."""
+        if isinstance(written, str) and not prefix and not files:
+            return written
+        messages = [*_as_messages(prefix), *_as_messages(written)]
+        if not messages:
+            msg = "it has no input"
+            raise UntranslatableError(msg)
+        result = [{**message, "content": self._content(message.get("content"), place)} for message in messages]
+        if files:
+            blocks = [self._file_block(str(name), place) for name in files]
+            content = result[-1]["content"]
+            own = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            result[-1] = {**result[-1], "content": [*blocks, *own]}
+        only = len(result) == 1 and set(result[0]) == {"role", "content"} and result[0]["role"] == "user"
+        return result[0]["content"] if only and isinstance(result[0]["content"], str) else result
+
+    def _content(self, content: Any, place: Place) -> Any:
+        if isinstance(content, str):
+            return content
+        if isinstance(content, Mapping):
+            return json.dumps(content, ensure_ascii=False)
+        blocks: list[dict[str, Any]] = []
+        for block in _list(content):
+            if isinstance(block, str):
+                blocks.append({"type": "text", "text": block})
+            elif isinstance(block, Mapping) and block.get("type") == "text":
+                blocks.append({"type": "text", "text": str(block.get("value", block.get("text", "")))})
+            elif isinstance(block, Mapping) and block.get("type") == "file":
+                blocks.append(self._file_block(str(block.get("value") or block.get("path") or ""), place))
+            else:
+                msg = "a part of its input is neither a text nor a file"
+                raise UntranslatableError(msg)
+        return blocks
+
+    def _file_block(self, name: str, place: Place) -> dict[str, Any]:
+        folder = place.document.folder
+        path = folder / name.lstrip("/")
+        for parent in (folder, *folder.resolve().parents):
+            if (parent / name.lstrip("/")).is_file():
+                path = parent / name.lstrip("/")
+                break
+        place.note("file", "the text of a file is sent as it is, without a heading that names it")
+        return {"type": "text", "text": f"file://{self._conversion.copy(path)}"}
+
+    def _expected(self, case: Mapping[str, Any], values: Mapping[str, Any], place: Place) -> Any:
+        """Return the expected messages: those of the first versions with their calls, later ones as a text."""
+        written = case.get("expected_messages")
+        if isinstance(written, list) and any(isinstance(item, Mapping) and item.get("tool_calls") for item in written):
+            return [_expected_message(message) for message in written if isinstance(message, Mapping)]
+        if written is None:
+            written = case.get("expected_output", case.get("reference_answer", values.get("expected_output")))
+        if written is None or isinstance(written, str):
+            return written or None
+        if isinstance(written, Mapping) and "role" not in written:
+            return json.dumps(written, ensure_ascii=False)
+        return self._reference(written, place)
+
+    def _reference(self, written: Any, place: Place) -> Any:
+        """Return the text of the last message of a reference answer."""
+        messages = _as_messages(written)
+        if any(message.get("tool_calls") for message in messages):
+            place.note("expected_output", "its tool calls are a reference for graders, and are not compared")
+        texts = [message.get("content") for message in messages if message.get("role", "assistant") == "assistant"]
+        if not texts:
+            return json.dumps(written, ensure_ascii=False)
+        last = texts[-1]
+        if isinstance(last, list):
+            try:
+                last = self._content(last, place)
+            except UntranslatableError:
+                return None
+            return [{"role": "assistant", "content": last}] if not _has_file(last) else None
+        return last if isinstance(last, str) else json.dumps(last, ensure_ascii=False) if last is not None else None
+
+    def _add_settings(self, entry: dict[Any, Any], case: Mapping[str, Any], execution: Mapping[str, Any]) -> None:
+        metadata = dict(_mapping(case.get("metadata")))
+        if case.get("conversation_id"):
+            metadata["conversation_id"] = case["conversation_id"]
+        if metadata:
+            entry["metadata"] = metadata
+        tags = case.get("tags")
+        if isinstance(tags, list) and all(isinstance(tag, str) for tag in tags) and tags:
+            entry["tags"] = tags
+        threshold = execution.get("threshold", case.get("threshold"))
+        if is_share(threshold):
+            entry["threshold"] = threshold
+
+    def _evaluators(
+        self, case: Mapping[str, Any], place: Place, shared: list[tuple[Any, Place]], values: Mapping[str, Any]
+    ) -> list[Any]:
+        entries: list[tuple[Any, Place]] = []
+        for key in ("assertions", "assert", "evaluators"):
+            entries += [(entry, place.at(key, at)) for at, entry in enumerate(_list(case.get(key)))]
+        inner = _mapping(case.get("execution"))
+        for key in ("evaluators", "assertions"):
+            entries += [(entry, place.at("execution", key, at)) for at, entry in enumerate(_list(inner.get(key)))]
+        if case.get("rubrics"):
+            entries.append(({"type": "rubrics", "criteria": case["rubrics"]}, place.at("rubrics")))
+        entries += shared
+        criteria = _criteria(case)
+        if not entries and criteria:
+            # Without assertions, AgentV asks its judge about the criteria.
+            entries.append(({"type": "llm-grader"}, place))
+        expected = case.get("expected_output", values.get("expected_output"))
+        return self._graders.translate_all(entries, criteria, expected, values)
+
+    def _eval(self, cases: list[Any], targets: tuple[str, ...]) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        description = self._data.get("description") or self._data.get("name") or self._data.get("dataset")
+        if isinstance(description, str) and description:
+            data["description"] = self._conversion.with_comments(self._place.at("description"), description)
+        listed = self._targets.listed(targets)
+        if self._graders.needs_judge:
+            listed = [*listed, missing_target("judge", _JUDGE)]
+            data["judge"] = "judge"
+            self._place.note("judge", _JUDGE)
+        if len(listed) > len(targets):
+            data["target"] = targets[0] if len(targets) == 1 else list(targets)
+        data["targets"] = listed
+        threshold = self._execution.get("threshold", self._data.get("threshold"))
+        defaults: dict[str, Any] = {"threshold": threshold if is_share(threshold) else THRESHOLD}
+        options = _mapping(self._data.get("evaluate_options"))
+        if type(options.get("repeat")) is int and options["repeat"] > 1:
+            defaults["repeat"] = options["repeat"]
+        if type(options.get("max_concurrency")) is int and options["max_concurrency"] > 0:
+            defaults["max_concurrency"] = options["max_concurrency"]
+        if is_number(options.get("budget_usd")) and options["budget_usd"] > 0:
+            defaults["max_cost"] = options["budget_usd"]
+        if is_number(self._data.get("timeout_seconds")) and self._data["timeout_seconds"] > 0:
+            defaults["timeout_s"] = self._data["timeout_seconds"]
+        tags = self._data.get("tags")
+        if isinstance(tags, list) and tags and all(isinstance(tag, str) for tag in tags):
+            defaults["tags"] = tags
+        elif isinstance(tags, Mapping):
+            defaults["tags"] = [str(value) for value in tags.values() if isinstance(value, (str, int))]
+        data["defaults"] = defaults
+        data["cases"] = cases
+        return data
+
+
+def _expected_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: message[key] for key in ("role", "content", "tool_calls", "name") if message.get(key) is not None}
+    if isinstance(kept.get("content"), (list, Mapping)):
+        kept.pop("content")
+    return kept
+
+
+def _has_file(content: Any) -> bool:
+    return any(is_file(block.get("text")) for block in content if isinstance(block, Mapping))
+
+
+def _criteria(case: Mapping[str, Any]) -> str:
+    found = case.get("criteria", case.get("expected_outcome", case.get("outcome")))
+    return found.strip() if isinstance(found, str) else ""
+
+
+def _as_messages(written: Any) -> list[dict[str, Any]]:
+    if written is None or written == "":
+        return []
+    if isinstance(written, Mapping):
+        return [dict(written)] if "role" in written else [{"role": "user", "content": dict(written)}]
+    if isinstance(written, list):
+        if all(isinstance(item, Mapping) and "role" in item for item in written):
+            return [dict(item) for item in written]
+        return [{"role": "user", "content": written}]
+    return [{"role": "user", "content": str(written)}]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    return [] if value is None or isinstance(value, Mapping) else [value]

@@ -1,0 +1,202 @@
+"""Objects that all converters share: the conversion of one source, its output, and what it may raise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct, field
+
+from agentv.api.convert.report import ConversionReport, Place
+from agentv.api.convert.writer import Commented, Remark, plain_data, write_eval
+from agentv.errors import SpecError
+from agentv.spec.evaluators import check_evaluators
+
+if TYPE_CHECKING:
+    from agentv.api.convert.source import SourceDocument
+
+_NOT_SLUG = re.compile(r"[^a-z0-9]+")
+MAX_SLUG = 60
+NOTHING_CHECKED = "checked nothing: add evaluators"
+
+
+class UntranslatableError(ValueError):
+    """A part of the source has no counterpart here; the message is the reason."""
+
+
+class CaseOrigin(NamedTuple):
+    """The test of the source that a case was made of, to find its results."""
+
+    case_id: str
+    test_id: str
+    """Id or description in the source; empty if it has none."""
+    prompt: str
+    """The rendered prompt, if the source renders one."""
+    vars: Mapping[str, Any]
+    source_skip: str = ""
+    """The reason why the case is skipped, if it is."""
+
+
+class ConvertedEval(Struct):
+    """An eval file to write."""
+
+    name: str
+    """Name of the file without `.eval.yaml`, relative to the output folder."""
+    data: dict[str, Any]
+    header: list[str] = field(default_factory=list)
+    origins: list[CaseOrigin] = field(default_factory=list)
+
+    @property
+    def file(self) -> str:
+        """Name of the file."""
+        return f"{self.name}.eval.yaml"
+
+    def text(self) -> str:
+        """Return the content of the file."""
+        return write_eval(self.data, self.header)
+
+
+class Conversion:
+    """The conversion of one source file or folder: what it reads, and what it will write."""
+
+    def __init__(self, document: SourceDocument, tool: str, name: str, folder: str = "") -> None:
+        self.document = document
+        self.tool = tool
+        self.name = name
+        self.folder = folder
+        """Folder of its files, relative to the output folder."""
+        self.report = ConversionReport()
+        self.evals: list[ConvertedEval] = []
+        self.files: dict[str, bytes] = {}
+        self.case_count = 0
+        """Number of test cases of the source that are in the output."""
+
+    def rename(self, name: str) -> None:
+        """Give the evals another name."""
+        for eval_ in self.evals:
+            eval_.name = name + eval_.name.removeprefix(self.name)
+        self.name = name
+
+    def place(self, path: str = "", document: SourceDocument | None = None) -> Place:
+        """Return a place in a document, by default in the main one."""
+        return Place(document or self.document, self.report, path)
+
+    def add_eval(
+        self, suffix: str, data: dict[str, Any], origins: list[CaseOrigin], *, header: list[str] | None = None
+    ) -> None:
+        """Add an eval file; several of one source have different suffixes."""
+        if not origins:
+            self.place().leave_out("tests", "there are none: nothing is written")
+            return
+        name = f"{self.name}-{suffix}" if suffix else self.name
+        origin = f"Converted from {Path(self.document.file).name} ({self.tool}) by `agentv convert-eval`."
+        comments = [text for text in self.document.header() if not text.startswith("yaml-language-server")]
+        self.evals.append(ConvertedEval(name, data, [origin, *comments, *(header or [])], origins))
+        self.case_count += len(origins)
+
+    def helper(self, name: str) -> str:
+        """Add a helper file to the output and return its name for an evaluator."""
+        self.files[name] = files("agentv.api.convert.helpers").joinpath(name).read_bytes()
+        return f"./{name}"
+
+    def copy(self, path: Path) -> str:
+        """Add a copy of a file to the output and return its name there; raise `UntranslatableError`."""
+        folder = self.document.folder.resolve()
+        resolved = path.resolve()
+        name = resolved.relative_to(folder).as_posix() if resolved.is_relative_to(folder) else resolved.name
+        try:
+            content = resolved.read_bytes()
+        except OSError as error:
+            msg = f"the file {path.name!r} cannot be read: {error.strerror}"
+            raise UntranslatableError(msg) from error
+        if self.files.setdefault(name, content) != content:
+            name = f"copy-{len(self.files)}-{Path(name).name}"
+            self.files[name] = content
+        return name
+
+    def add_file(self, name: str, content: str) -> str:
+        """Add a file to the output and return its name."""
+        self.files[name] = content.encode()
+        return name
+
+    def with_comments(self, place: Place, value: Any) -> Any:
+        """Return a value with the comments of its place in the source."""
+        above, behind = place.document.comments(place.path)
+        return Commented(value, above, behind) if above or behind else value
+
+
+class Ids:
+    """Ids of cases: unique, and made of what people call a case."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def take(self, wanted: str) -> str:
+        """Return the wanted id, with a number if it is taken."""
+        name, number = wanted, 1
+        while name in self._taken:
+            number += 1
+            name = f"{wanted}-{number}"
+        self._taken.add(name)
+        return name
+
+
+def slug(text: str) -> str:
+    """Return a text as an id: lower case, words joined by hyphens."""
+    short = _NOT_SLUG.sub("-", text.lower()).strip("-")
+    if len(short) > MAX_SLUG:
+        short = short[:MAX_SLUG].rpartition("-")[0] or short[:MAX_SLUG]
+    return short
+
+
+def missing_target(name: str, message: str) -> dict[str, Any]:
+    """Return a target that answers every request with an error: the place of one that could not be converted."""
+    return {"name": name, "provider": "mock", "reply": {"error": {"kind": "agent", "message": message}}}
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a number, which `true` is not."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_share(value: Any) -> bool:
+    """Tell whether a value is a number from 0 to 1."""
+    return is_number(value) and 0 <= value <= 1
+
+
+def check_evaluator(evaluator: Mapping[str, Any]) -> None:
+    """Raise `UntranslatableError` for an evaluator that would not be valid, with odd values of the source in it."""
+    try:
+        check_evaluators([plain_data(evaluator)])
+    except SpecError as error:
+        msg = f"its values do not fit: {error.problems[0].message}"
+        raise UntranslatableError(msg) from error
+
+
+def counts(evaluator: Any) -> bool:
+    """Tell whether an evaluator can fail a case: comments, metrics and those of weight 0 cannot."""
+    data = evaluator.value if isinstance(evaluator, Commented) else evaluator
+    if not isinstance(data, Mapping):
+        return False
+    inner = data.get("evaluators")
+    return data.get("weight") != 0 and data.get("kind") != "metric" and (not inner or any(map(counts, inner)))
+
+
+def finish_case(entry: dict[Any, Any], evaluators: list[Any], reason: str, *, has_defaults: bool) -> str:
+    """Add the evaluators of a case; skip it if nothing is checked, and return the reason for that."""
+    remarks = [item for item in evaluators if isinstance(item, Remark)]
+    if len(remarks) < len(evaluators):
+        entry["evaluators"] = evaluators
+    else:
+        entry.update(dict.fromkeys(remarks))
+    if any(map(counts, evaluators)) or has_defaults or entry.get("skip"):
+        skip = entry.get("skip")
+        return str(skip) if skip else ""
+    entry["skip"] = reason
+    return reason
+
+
+Converter = Callable[[Conversion], None]

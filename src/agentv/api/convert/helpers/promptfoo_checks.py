@@ -1,0 +1,329 @@
+"""Checks of promptfoo as Python functions: what they do there, they do here.
+
+`agentv convert-eval` puts this file beside an eval that needs it. Each function is one check of a `python` evaluator;
+its parameters after the first are the keys of the evaluator's `config`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import re
+import textwrap
+import urllib.request
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import yaml
+
+MAX_JSON = 100_000
+TIMEOUT_S = 25
+
+
+def contains_json(ctx: Any, schema: Any = None) -> tuple[bool, str]:
+    """A JSON object stands somewhere in the answer, and meets the schema if there is one."""
+    found = list(_objects(ctx.candidate))
+    if not found:
+        return False, "the answer contains no JSON object"
+    if schema is None:
+        return True, "the answer contains a JSON object"
+    problems = [_schema_problem(value, schema) for value in found]
+    if None in problems:
+        return True, "a JSON object in the answer meets the schema"
+    return False, f"no JSON object in the answer meets the schema: {problems[0]}"
+
+
+def is_json(ctx: Any, schema: Any) -> tuple[bool, str]:
+    """The answer is JSON that meets the schema, formats such as `date` included."""
+    try:
+        value = json.loads(ctx.candidate)
+    except ValueError as error:
+        return False, f"the answer is not JSON: {error}"
+    problem = _schema_problem(value, schema)
+    return problem is None, problem or "the answer meets the schema"
+
+
+def _objects(text: str) -> Any:
+    """Yield the objects in a text, from each brace to the one that closes it."""
+    at = 0
+    while (at := text.find("{", at)) >= 0:
+        depth, end = 0, at
+        while end < min(len(text), at + MAX_JSON):
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+            if depth == 0:
+                break
+        try:
+            value = yaml.safe_load(re.sub(r"(?<![:\"'\w])//[^\n]*", "", text[at:end] + "}" * depth))
+        except yaml.YAMLError:
+            value = None
+        if isinstance(value, dict):
+            yield json.loads(json.dumps(value, default=str))
+            at = end
+        else:
+            at += 1
+
+
+def _schema_problem(value: Any, schema: Any) -> str | None:
+    jsonschema = importlib.import_module("jsonschema")  # pip install agentv[schema]
+    validator = jsonschema.validators.validator_for(schema)(schema, format_checker=jsonschema.FormatChecker())
+    error = jsonschema.exceptions.best_match(validator.iter_errors(value))
+    return None if error is None else str(error.message)
+
+
+def is_xml(ctx: Any, elements: list[str] | None = None) -> tuple[bool, str]:
+    """The answer is one well-formed XML document with these elements."""
+    return _check_xml(ctx.candidate.strip(), elements or [])
+
+
+def contains_xml(ctx: Any, elements: list[str] | None = None) -> tuple[bool, str]:
+    """A well-formed XML element stands somewhere in the answer, with these elements."""
+    reason = "the answer contains no XML element"
+    for match in re.finditer(r"<([A-Za-z_][\w:.-]*)[^<>]*?(?:/>|>)", ctx.candidate):
+        rest = ctx.candidate[match.start() :]
+        ends = [match.end() - match.start()] if match[0].endswith("/>") else []
+        ends += [end.end() for end in re.finditer(rf"</{re.escape(match[1])}\s*>", rest)]
+        for end in ends:
+            held, reason = _check_xml(rest[:end], elements or [])
+            if held:
+                return True, reason
+    return False, reason
+
+
+def _check_xml(text: str, elements: list[str]) -> tuple[bool, str]:
+    try:
+        root = ET.fromstring(text)
+    except ET.ParseError as error:
+        return False, f"it is not well-formed XML: {error}"
+    missing = [path for path in elements if not _has_element(root, path.split("."))]
+    return not missing, f"elements are missing: {', '.join(missing)}" if missing else "it is well-formed XML"
+
+
+def _has_element(root: Any, steps: list[str]) -> bool:
+    return root.tag == steps[0] and (len(steps) == 1 or root.find("/".join(steps[1:])) is not None)
+
+
+def run_code(ctx: Any, code: str, **settings: Any) -> dict[str, Any]:
+    """Run inline Python: one expression, or lines with `return`, over `output` and `context`."""
+    lines = textwrap.indent(code, "    ") if "\n" in code else f"    return {code}"
+    scope: dict[str, Any] = {}
+    try:
+        exec(f"import json\ndef main(output, context):\n{lines}\n", scope)
+        result = scope["main"](_output(ctx, settings), _context(ctx, settings))
+    except Exception as error:
+        return {"score": 0, "misses": [f"it raised {type(error).__name__}: {error}"]}
+    return _verdict(result, settings)
+
+
+def run_file(ctx: Any, file: str, function: str = "get_assert", **settings: Any) -> dict[str, Any]:
+    """Call a function of a file beside this one with `output` and `context`."""
+    path = Path(__file__).parent / file
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        msg = f"{file} cannot be loaded"
+        raise ValueError(msg)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    try:
+        result = getattr(module, function)(_output(ctx, settings), _context(ctx, settings))
+    except Exception as error:
+        return {"score": 0, "misses": [f"it raised {type(error).__name__}: {error}"]}
+    return _verdict(result, settings)
+
+
+def webhook(ctx: Any, url: str, **settings: Any) -> dict[str, Any]:
+    """Post the output to a URL that answers `{"pass": true, "score": 1}`."""
+    context = _context(ctx, settings)
+    body = json.dumps({"output": ctx.candidate, "context": {"prompt": context["prompt"], "vars": context["vars"]}})
+    request = urllib.request.Request(url, body.encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
+        return _verdict(json.load(reply), settings)
+
+
+def _output(ctx: Any, settings: dict[str, Any]) -> Any:
+    if settings.get("json_output"):
+        try:
+            return json.loads(ctx.candidate)
+        except ValueError:
+            pass
+    return ctx.candidate
+
+
+def _context(ctx: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    messages: Any = ctx.case.input_messages or ()
+    alone = len(messages) == 1 and isinstance(messages[0].content, str)
+    prompt = messages[0].content if alone else json.dumps([{"role": m.role, "content": m.content} for m in messages])
+    values = dict(ctx.case.vars or {})
+    return {
+        "prompt": prompt,
+        "vars": values,
+        "config": settings.get("config") or {},
+        "test": {"vars": values, "metadata": dict(ctx.case.metadata or {})},
+        "metadata": dict(ctx.response.metadata or {}),
+        "providerResponse": {"output": ctx.candidate, "metadata": dict(ctx.response.metadata or {})},
+    }
+
+
+def _verdict(result: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return our result for what a check of promptfoo returned."""
+    inverse, threshold = bool(settings.get("inverse")), settings.get("threshold")
+    reason = None
+    if isinstance(result, str) and result.strip().lower() in {"true", "false"}:
+        result = result.strip().lower() == "true"
+    if isinstance(result, bool):
+        held = result != inverse
+        score: float = 1.0 if held else 0.0
+    elif isinstance(result, (int, float)):
+        held = (result > 0 if threshold is None else result >= threshold) != inverse
+        score = float(result)
+    elif isinstance(result, dict) and isinstance(result.get("pass", result.get("pass_")), bool):
+        reason = result.get("reason")
+        says_pass = bool(result.get("pass", result.get("pass_")))
+        score = float(result.get("score", says_pass))
+        passed = says_pass and (threshold is None or score >= threshold)
+        held = passed != inverse
+    else:
+        return {"error": f"the check returned {type(result).__name__}, not a boolean, a number or a result with `pass`"}
+    shown = min(1.0, max(0.0, score)) if settings.get("graded") else float(held)
+    return {"score": shown, "hits" if held else "misses": [str(reason or f"the check gave {result!r}"[:500])]}
+
+
+def tool_call_f1(ctx: Any, tools: list[str]) -> float:
+    """The F1 of the set of tools that were called against the expected set."""
+    if ctx.calls is None:
+        msg = "the reply tells nothing of tool calls"
+        raise ValueError(msg)
+    called, wanted = {call.tool for call in ctx.calls}, set(tools)
+    shared = len(called & wanted)
+    return 2 * shared / (len(called) + len(wanted)) if called or wanted else 1.0
+
+
+def skill_used(
+    ctx: Any,
+    name: str | None = None,
+    pattern: str | None = None,
+    min: int | None = None,
+    max: int | None = None,
+) -> tuple[bool, str]:
+    """A skill was used so many times; a skill is a call of the tool `Skill`."""
+    if ctx.calls is None:
+        msg = "the reply tells nothing of tool calls"
+        raise ValueError(msg)
+    skills = [str((call.input or {}).get("skill")) for call in ctx.calls if call.tool == "Skill" and call.error is None]
+    fitting = [skill for skill in skills if (name is None or skill == name) and _fits(skill, pattern or "*")]
+    least = 1 if min is None else min
+    return (least <= len(fitting) and (max is None or len(fitting) <= max)), f"used {len(fitting)} times"
+
+
+def valid_tool_calls(ctx: Any, tools: dict[str, Any]) -> tuple[bool, str]:
+    """The reply calls tools, each of them known, with arguments that meet its schema."""
+    if ctx.calls is None:
+        msg = "the reply tells nothing of tool calls"
+        raise ValueError(msg)
+    if not ctx.calls:
+        return False, "no tool was called"
+    for call in ctx.calls:
+        if call.tool not in tools:
+            return False, f"the tool {call.tool!r} is not known"
+        problem = _schema_problem(call.input if isinstance(call.input, dict) else {}, tools[call.tool])
+        if problem is not None:
+            return False, f"{call.tool}: {problem}"
+    return True, "all calls are valid"
+
+
+def _spans(ctx: Any) -> list[dict[str, Any]]:
+    """Return the spans that the reply reports in its field `spans`."""
+    spans = (ctx.response.metadata or {}).get("spans")
+    if not isinstance(spans, list):
+        msg = "the reply has no `spans`: have the target send them, each with a name"
+        raise ValueError(msg)
+    return spans
+
+
+def _fits(name: Any, pattern: str) -> bool:
+    parts = [{"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in pattern]
+    return re.fullmatch("".join(parts), str(name), re.IGNORECASE | re.DOTALL) is not None
+
+
+def span_count(
+    ctx: Any,
+    pattern: str,
+    min: float | None = None,
+    max: float | None = None,
+) -> tuple[bool, str]:
+    """As many spans as this have a name that fits the pattern."""
+    count = sum(_fits(span.get("name"), pattern) for span in _spans(ctx))
+    held = (min is None or count >= min) and (max is None or count <= max)
+    return held, f"{count} spans fit {pattern}"
+
+
+def step_count(
+    ctx: Any,
+    type: str | list[str] | None = None,
+    pattern: str | None = None,
+    name: str | None = None,
+    min: float | None = None,
+    max: float | None = None,
+) -> tuple[bool, str]:
+    """As many steps as this are of this type; a span says its type in `type`."""
+    kinds = [type] if isinstance(type, str) else type
+    steps = [span for span in _spans(ctx) if kinds is None or span.get("type", "span") in kinds]
+    count = sum(_fits(step.get("name"), pattern or name or "*") for step in steps)
+    held = (min is None or count >= min) and (max is None or count <= max)
+    return held, f"{count} steps"
+
+
+def _duration(span: dict[str, Any]) -> float | None:
+    start, end = span.get("startTime", span.get("start_time")), span.get("endTime", span.get("end_time"))
+    return float(end) - float(start) if start is not None and end is not None else None
+
+
+def span_duration(ctx: Any, max: float, pattern: str = "*", percentile: float | None = None) -> tuple[bool, str]:
+    """No span took longer than this, or not at this percentile."""
+    times = sorted(
+        took for span in _spans(ctx) if _fits(span.get("name"), pattern) and (took := _duration(span)) is not None
+    )
+    if not times:
+        return True, f"no span with times fits {pattern}"
+    at = len(times) - 1 if percentile is None else math.ceil(percentile / 100 * len(times)) - 1
+    slowest = times[at if at > 0 else 0]
+    return slowest <= max, f"{slowest:g} ms (max: {max:g} ms)"
+
+
+_ERROR_WORDS = re.compile(r"error|failed|failure|exception|timeout|abort", re.IGNORECASE)
+
+
+def _failed(span: dict[str, Any]) -> bool:
+    code = span.get("statusCode", span.get("status_code"))
+    if isinstance(code, (int, float)) and (code == 2 or code >= 400):
+        return True
+    attributes = span.get("attributes") or {}
+    if any(
+        attributes.get(key) in (True, "true") or isinstance(attributes.get(key), (dict, list))
+        for key in ("error", "exception", "failed", "failure")
+    ):
+        return True
+    http = str(attributes.get("http.status_code", ""))
+    if http.isdigit() and int(http) >= 400:
+        return True
+    if "ERROR" in (attributes.get("otel.status_code"), attributes.get("status.code")):
+        return True
+    message = span.get("statusMessage", span.get("status_message"))
+    return bool(message and _ERROR_WORDS.search(str(message)))
+
+
+def error_spans(
+    ctx: Any, pattern: str = "*", max_count: float | None = None, max_percentage: float | None = None
+) -> tuple[bool, str]:
+    """No more spans than this ended in an error."""
+    spans = [span for span in _spans(ctx) if _fits(span.get("name"), pattern)]
+    if not spans:
+        return True, f"no span fits {pattern}"
+    if max_count is None and max_percentage is None:
+        max_count = 0
+    errors = sum(map(_failed, spans))
+    share = 100 * errors / len(spans)
+    held = (max_count is None or errors <= max_count) and (max_percentage is None or share <= max_percentage)
+    return held, f"{errors} of {len(spans)} spans are errors"

@@ -1,0 +1,486 @@
+"""OpenAI Evals: an eval of the hosted product (`data_source_config`, `testing_criteria`) with its runs and rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agentv.api.convert.base import CaseOrigin, UntranslatableError, check_evaluator, finish_case, missing_target, slug
+from agentv.api.convert.files import read_json_lines
+from agentv.api.convert.templates import RenderError, has_template, js_text, render_deep
+from agentv.api.convert.writer import Remark
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agentv.api.convert.base import Conversion
+    from agentv.api.convert.report import Place
+
+CHECKS = "openai_checks.py"
+MAX_INLINE = 30
+"""Number of rows up to which they are cases in the file; more of them are a dataset."""
+_OUTPUT = re.compile(r"\{\{\s*sample\.output_text\s*\}\}")
+_OUTPUT_JSON = re.compile(r"\{\{\s*sample\.output_json((?:\.\w+|\[\d+\])*)\s*\}\}")
+_OUTPUT_TOOL = re.compile(
+    r"\{\{\s*sample\.output_tools\[(\d+)\]\.function\.(name|arguments)((?:\.\w+|\[\d+\])*)\s*\}\}"
+)
+_SAMPLE = re.compile(r"\{\{\s*sample\b")
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+_NO_ROWS = "the export holds no rows: put them beside it as JSONL of the same name, or into `dataset`"
+_NO_PROMPT = "the export names no prompt (`input_messages` of a run): write the input"
+_MEASURES = {"fuzzy_match", *(f"rouge_{number}" for number in range(1, 6)), "rouge_l"}
+_TARGET = "the export names no model: define the target that is tested"
+
+
+def is_openai_eval(data: Any, path: Path) -> bool:
+    """Tell whether a document is an eval, or a list or an export that holds some."""
+    del path
+    return bool(_find_evals(data, ""))
+
+
+def _find_evals(data: Any, path: str) -> list[tuple[Mapping[str, Any], str, Mapping[str, Any]]]:
+    """Return the evals of a document with their paths, and the object that their runs are in."""
+    if not isinstance(data, Mapping):
+        if not isinstance(data, list):
+            return []
+        return [found for at, item in enumerate(data) for found in _find_evals(item, f"{path}[{at}]")]
+    if isinstance(data.get("testing_criteria"), list) and ("data_source_config" in data or "name" in data):
+        return [(data, path, data)]
+    prefix = f"{path}." if path else ""
+    if isinstance(data.get("eval"), Mapping):
+        return [(found, where, data) for found, where, _ in _find_evals(data["eval"], f"{prefix}eval")]
+    for key in ("evals", "data"):
+        if isinstance(data.get(key), list):
+            return _find_evals(data[key], f"{prefix}{key}")
+    return []
+
+
+def convert(conversion: Conversion) -> None:
+    """Convert all evals of a document."""
+    found = _find_evals(conversion.document.data, "")
+    for number, (eval_, path, around) in enumerate(found, start=1):
+        suffix = "" if len(found) == 1 else slug(str(eval_.get("name") or number)) or str(number)
+        _EvalConversion(conversion, eval_, around, conversion.place(path)).convert(suffix)
+
+
+class _EvalConversion:
+    """Conversion of one eval."""
+
+    def __init__(
+        self, conversion: Conversion, eval_: Mapping[str, Any], around: Mapping[str, Any], place: Place
+    ) -> None:
+        self._conversion = conversion
+        self._eval = eval_
+        self._place = place
+        runs = around.get("runs", eval_.get("runs", around.get("run")))
+        listed = runs.get("data") if isinstance(runs, Mapping) and "data" in runs else runs
+        self._runs = [run for run in (listed if isinstance(listed, list) else [listed]) if isinstance(run, Mapping)]
+        self._around = around
+        self._targets: list[dict[str, Any]] = []
+        self._judges: dict[str, str] = {}
+
+    def convert(self, suffix: str) -> None:
+        """Add the eval to the conversion."""
+        self._report_keys()
+        tested = self._read_targets()
+        rows = self._rows()
+        data: dict[str, Any] = {}
+        if isinstance(self._eval.get("name"), str) and self._eval["name"]:
+            data["description"] = self._eval["name"]
+        as_dataset = len(rows) > MAX_INLINE and self._has_texts(rows)
+        template = self._template()
+        body: dict[str, Any] = {}
+        origins: list[CaseOrigin] = []
+        if as_dataset:
+            body, origins = self._dataset(rows, template, suffix)
+        else:
+            cases = [self._case(row, template, number, origins) for number, row in enumerate(rows, start=1)]
+            body["cases"] = cases or [self._empty_case(template, origins)]
+        if self._judges:
+            data["target"] = tested[0] if len(tested) == 1 else tested
+        data["targets"] = self._targets
+        self._conversion.add_eval(suffix, {**data, **body}, origins)
+
+    def _report_keys(self) -> None:
+        known = {
+            "id",
+            "object",
+            "name",
+            "data_source_config",
+            "testing_criteria",
+            "created_at",
+            "runs",
+            "items",
+            "rows",
+        }
+        for key, value in self._eval.items():
+            if key not in known and value not in (None, {}, []):
+                self._place.at(key).leave_out(key, "this key of an eval has no counterpart")
+        config = self._eval.get("data_source_config")
+        kind = config.get("type") if isinstance(config, Mapping) else None
+        if kind in {"logs", "stored_completions"}:
+            reason = "its rows are logs on the server: export them as JSONL"
+            self._place.at("data_source_config").leave_out(f"data_source_config.{kind}", reason)
+
+    def _read_targets(self) -> list[str]:
+        names: list[str] = []
+        for run in self._runs:
+            source = run.get("data_source")
+            source = source if isinstance(source, Mapping) else {}
+            model = source.get("model") or run.get("model")
+            if not isinstance(model, str) or not model:
+                continue
+            target: dict[str, Any] = {"name": model, "provider": "openai", "model": model}
+            if source.get("type") == "responses":
+                target["api"] = "responses"
+            target |= self._sampling(source.get("sampling_params"))
+            if target not in self._targets:
+                number = sum(name.partition(" ")[0] == model for name in names)
+                target["name"] = model if not number else f"{model} {number + 1}"
+                self._targets.append(target)
+                names.append(str(target["name"]))
+        if not names:
+            self._place.note("model", _TARGET)
+            self._targets.append(missing_target("model", _TARGET))
+            names.append("model")
+        return names
+
+    def _sampling(self, params: Any) -> dict[str, Any]:
+        settings: dict[str, Any] = {}
+        extra: dict[str, Any] = {}
+        for key, value in params.items() if isinstance(params, Mapping) else ():
+            if value is None:
+                continue
+            if key in {"temperature", "seed", "tools"}:
+                settings[key] = value
+            elif key in {"max_completion_tokens", "max_completions_tokens", "max_tokens"}:
+                settings["max_completion_tokens"] = value
+            else:
+                extra[key] = value
+        return {**settings, "extra_body": extra} if extra else settings
+
+    def _rows(self) -> list[Mapping[str, Any]]:
+        """Return the rows of the runs, of the export itself, or of the JSONL file beside it."""
+        found: list[Mapping[str, Any]] = []
+        for run in self._runs:
+            source = run.get("data_source")
+            inner = source.get("source") if isinstance(source, Mapping) else None
+            content = inner.get("content") if isinstance(inner, Mapping) else None
+            found = [item for item in content or () if isinstance(item, Mapping)] or found
+            if isinstance(inner, Mapping) and inner.get("type") in {"file_id", "stored_completions", "responses"}:
+                self._place.note("data_source", f"its rows are on the server ({inner.get('type')})")
+        for key in ("items", "rows", "output_items", "dataset"):
+            if not found and isinstance(self._around.get(key), list):
+                found = [_row(item) for item in self._around[key] if isinstance(item, Mapping)]
+        beside = self._conversion.document.path.with_suffix(".jsonl")
+        if not found and beside.is_file():
+            found = [_row(item) for _, item in read_json_lines(beside) if isinstance(item, Mapping)]
+        return [row if "item" in row else {"item": row} for row in found]
+
+    def _template(self) -> Any:
+        """Return the prompt of the runs: messages with placeholders, or `None`."""
+        found: list[Any] = []
+        for run in self._runs:
+            source = run.get("data_source")
+            written = source.get("input_messages") if isinstance(source, Mapping) else None
+            if isinstance(written, Mapping):
+                messages = _messages(written)
+                if messages is not None and messages not in found:
+                    found.append(messages)
+        if len(found) > 1:
+            self._place.note("runs", "its runs have several prompts: the first one is used")
+        return found[0] if found else None
+
+    def _has_texts(self, rows: list[Mapping[str, Any]]) -> bool:
+        """Tell whether all values of the rows are texts, so that a template gives what the server compares."""
+        return all(isinstance(value, str) for row in rows for value in row["item"].values())
+
+    def _case(self, row: Mapping[str, Any], template: Any, number: int, origins: list[CaseOrigin]) -> dict[Any, Any]:
+        item = row["item"]
+        case: dict[Any, Any] = {"id": f"row-{number}"}
+        written = _input(template, item)
+        skip = "" if written is not None else _NO_PROMPT
+        case["input"] = written if written is not None else json.dumps(item, ensure_ascii=False)
+        if isinstance(item, Mapping) and not has_template(item):
+            case["vars"] = {"item": dict(item)}
+        if skip:
+            case["skip"] = skip
+            self._place.leave_out("input_messages", skip)
+            if "{{" in case["input"]:
+                case.pop("vars", None)
+        reason = finish_case(case, self._evaluators(item), "none of its graders could be converted", has_defaults=False)
+        origins.append(CaseOrigin(str(case["id"]), "", json.dumps(written), {"item": item}, reason))
+        return case
+
+    def _empty_case(self, template: Any, origins: list[CaseOrigin]) -> dict[Any, Any]:
+        self._place.leave_out("rows", _NO_ROWS)
+        evaluators = self._evaluators(None)
+        case: dict[Any, Any] = {"id": "rows", "input": "(no rows)", "skip": _NO_ROWS}
+        if template is not None:
+            case["metadata"] = {"input": template}
+        finish_case(case, evaluators, _NO_ROWS, has_defaults=False)
+        origins.append(CaseOrigin("rows", "", "", {}, _NO_ROWS))
+        return case
+
+    def _dataset(
+        self, rows: list[Mapping[str, Any]], template: Any, suffix: str
+    ) -> tuple[dict[str, Any], list[CaseOrigin]]:
+        name = f"{self._conversion.name}{f'-{suffix}' if suffix else ''}.jsonl"
+        lines = [json.dumps({"item": row["item"]}, ensure_ascii=False) for row in rows]
+        self._conversion.add_file(name, "\n".join(lines) + "\n")
+        case: dict[Any, Any] = {"id": "row-{{ _line }}"}
+        case["input"] = template if template is not None else "{{ item }}"
+        if template is None:
+            case["skip"] = _NO_PROMPT
+            self._place.leave_out("input_messages", _NO_PROMPT)
+        case["vars"] = {"item": "{{ item }}"}
+        reason = finish_case(case, self._evaluators(None), "none of its graders could be converted", has_defaults=False)
+        origins = [
+            CaseOrigin(f"row-{number}", "", "", {"item": row["item"]}, reason)
+            for number, row in enumerate(rows, start=1)
+        ]
+        return {"dataset": {"files": name, "template": case}}, origins
+
+    def _evaluators(self, item: Any) -> list[Any]:
+        """Return the evaluators for one row; without a row, with placeholders."""
+        result: list[Any] = []
+        for at, criterion in enumerate(self._eval["testing_criteria"]):
+            result += self._evaluator(criterion, self._place.at("testing_criteria", at), item)
+        return result
+
+    def _evaluator(self, criterion: Any, place: Place, item: Any) -> list[Any]:
+        criterion = criterion if isinstance(criterion, Mapping) else {}
+        kind = str(criterion.get("type"))
+        is_deterministic = kind not in {"label_model", "score_model"}
+        graders: dict[str, Callable[[Mapping[str, Any], Any, Place], dict[str, Any]]] = {
+            "string_check": self._string_check,
+            "text_similarity": self._text_similarity,
+            "python": self._python,
+            "label_model": self._label_model,
+            "score_model": self._score_model,
+        }
+        try:
+            evaluator = graders.get(kind, _refuse)(criterion, item, place)
+            check_evaluator(evaluator)
+        except UntranslatableError as error:
+            place.report.count(place, is_translated=False, is_deterministic=is_deterministic)
+            return [Remark(place.leave_out(kind, str(error)).remark)]
+        place.report.count(place, is_translated=True, is_deterministic=is_deterministic)
+        name = criterion.get("name")
+        return [{"name": name, **evaluator} if isinstance(name, str) and name else evaluator]
+
+    def _string_check(self, criterion: Mapping[str, Any], item: Any, place: Place) -> dict[str, Any]:
+        del place
+        written, reference = str(criterion.get("input") or ""), criterion.get("reference")
+        operation = criterion.get("operation")
+        if operation in {"eq", "ne"} and not _SAMPLE.search(written) and _SAMPLE.search(str(reference)):
+            written, reference = str(reference), written
+        wanted = fill(reference, item)
+        if operation in {"like", "ilike"}:
+            evaluator: dict[str, Any] = {"type": "contains", **_on(written), "value": _text(wanted)}
+            return {**evaluator, "ignore_case": True} if operation == "ilike" else evaluator
+        if operation not in {"eq", "ne"}:
+            msg = f"its operation {operation!r} is unknown"
+            raise UntranslatableError(msg)
+        path = _OUTPUT_JSON.fullmatch(written.strip())
+        if path is not None:
+            evaluator = {"type": "json", "pointer": _pointer(path[1]), "equals": _text(wanted)}
+        else:
+            evaluator = {"type": "equals", **_on(written), "value": _text(wanted)}
+        return {**evaluator, "not": True} if operation == "ne" else evaluator
+
+    def _text_similarity(self, criterion: Mapping[str, Any], item: Any, place: Place) -> dict[str, Any]:
+        measure = str(criterion.get("evaluation_metric"))
+        if measure not in _MEASURES:
+            msg = f"{measure!r} needs embeddings, or a measure that is not documented"
+            raise UntranslatableError(msg)
+        if not _OUTPUT.fullmatch(str(criterion.get("input") or "").strip()):
+            msg = "its input is not the output text"
+            raise UntranslatableError(msg)
+        place.note("text_similarity", "it needs the library that OpenAI names: pip install rapidfuzz, or rouge-score")
+        config = {"reference": _text(fill(criterion.get("reference"), item)), "measure": measure}
+        evaluator = {
+            "type": "python",
+            "function": f"{self._conversion.helper(CHECKS)}:text_similarity",
+            "config": config,
+        }
+        return self._with_threshold(evaluator, criterion)
+
+    def _python(self, criterion: Mapping[str, Any], item: Any, place: Place) -> dict[str, Any]:
+        del item
+        source = criterion.get("source")
+        if not isinstance(source, str) or "def grade" not in source:
+            msg = "it has no function `grade`"
+            raise UntranslatableError(msg)
+        name = slug(str(criterion.get("name") or "grader")).replace("-", "_") or "grader"
+        file = f"graders/{name}.py"
+        if self._conversion.files.get(file, source.encode()) != source.encode():
+            file = f"graders/{name}_{len(self._conversion.files)}.py"
+        self._conversion.add_file(file, source if source.endswith("\n") else source + "\n")
+        if criterion.get("image_tag"):
+            place.note("python", "it ran in an image with packages of its own: install what it imports")
+        helper = self._conversion.helper(CHECKS)
+        evaluator = {"type": "python", "function": f"{helper}:run_grader", "config": {"file": file}}
+        return self._with_threshold(evaluator, criterion)
+
+    def _label_model(self, criterion: Mapping[str, Any], item: Any, place: Place) -> dict[str, Any]:
+        labels = criterion.get("passing_labels")
+        if not isinstance(labels, list) or not labels:
+            msg = "it has no passing labels"
+            raise UntranslatableError(msg)
+        text = self._instructions(criterion, item)
+        sentence = f"{text}\nBy these instructions, the right label is {' or '.join(map(str, labels))}."
+        place.note("label_model", "the judge is asked whether the label passes, in our form")
+        return {"type": "llm_judge", "judge": self._judge(criterion), "criterion": sentence}
+
+    def _score_model(self, criterion: Mapping[str, Any], item: Any, place: Place) -> dict[str, Any]:
+        text = self._instructions(criterion, item)
+        place.note("score_model", "the judge decides whether it is met, and gives no number")
+        evaluator: dict[str, Any] = {"type": "llm_judge", "judge": self._judge(criterion), "criterion": text}
+        span = criterion.get("range")
+        low, high = span if isinstance(span, list) and len(span) == 2 else (0, 1)  # noqa: PLR2004 - its two ends
+        threshold = criterion.get("pass_threshold")
+        if isinstance(threshold, (int, float)) and high > low and low <= threshold <= high:
+            evaluator["threshold"] = round((threshold - low) / (high - low), 6)
+        return evaluator
+
+    def _instructions(self, criterion: Mapping[str, Any], item: Any) -> str:
+        messages = criterion.get("input")
+        texts: list[str] = []
+        for message in messages if isinstance(messages, list) else [messages]:
+            content = message.get("content") if isinstance(message, Mapping) else message
+            content = content.get("text") if isinstance(content, Mapping) else content
+            if isinstance(content, str):
+                texts.append(_OUTPUT.sub("(the answer)", content))
+        text = str(fill("\n".join(texts), item)).strip()
+        if not text or _SAMPLE.search(text):
+            msg = "its instructions use more of the sample than its text"
+            raise UntranslatableError(msg)
+        return text
+
+    def _judge(self, criterion: Mapping[str, Any]) -> str:
+        model = str(criterion.get("model") or "")
+        if model not in self._judges:
+            name = f"judge {model}".strip()
+            settings = {"provider": "openai", "model": model, **self._sampling(criterion.get("sampling_params"))}
+            target = {"name": name, **settings} if model else missing_target(name, "name the model that judges")
+            self._targets.append(target)
+            self._judges[model] = name
+        return self._judges[model]
+
+    @staticmethod
+    def _with_threshold(evaluator: dict[str, Any], criterion: Mapping[str, Any]) -> dict[str, Any]:
+        threshold = criterion.get("pass_threshold")
+        if isinstance(threshold, (int, float)) and 0 <= threshold <= 1:
+            return {**evaluator, "threshold": threshold}
+        if threshold is None:
+            return evaluator
+        msg = f"its threshold of {threshold} is not between 0 and 1"
+        raise UntranslatableError(msg)
+
+
+def _refuse(criterion: Mapping[str, Any], item: Any, place: Place) -> dict[str, Any]:
+    """Say why a grader has no counterpart."""
+    del item, place
+    is_multi = criterion.get("type") == "multi"
+    msg = "a grader of several others is a formula" if is_multi else "this grader has no counterpart"
+    raise UntranslatableError(msg)
+
+
+def _row(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row of an export: `datasource_item` of an output item is its item."""
+    return {"item": item["datasource_item"]} if isinstance(item.get("datasource_item"), Mapping) else item
+
+
+def _messages(written: Mapping[str, Any]) -> list[dict[str, Any]] | str | None:
+    if written.get("type") == "item_reference":
+        name = str(written.get("item_reference") or "")
+        return f"{{{{ {name} }}}}" if name else None
+    template = written.get("template")
+    if not isinstance(template, list):
+        return None
+    messages: list[dict[str, Any]] = []
+    for message in template:
+        content = message.get("content") if isinstance(message, Mapping) else None
+        content = content.get("text") if isinstance(content, Mapping) else content
+        if not isinstance(content, str):
+            return None
+        role = str(message.get("role") or "user")
+        messages.append({"role": "system" if role == "developer" else role, "content": content})
+    return messages or None
+
+
+def _input(template: Any, item: Any) -> Any:
+    """Return the input of a row: the prompt with its values filled in."""
+    if template is None:
+        own = item.get("input", item.get("messages")) if isinstance(item, Mapping) else None
+        return own if isinstance(own, (str, list)) and own and not has_template(own) else None
+    if isinstance(template, str):
+        found: Any = {"item": item}
+        for key in template.strip("{} ").split("."):
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return found if isinstance(found, (str, list)) and found and not has_template(found) else None
+    try:
+        messages = render_deep(template, {"item": item})
+    except RenderError:
+        return None
+    if has_template(messages):
+        return None
+    only = len(messages) == 1 and messages[0]["role"] == "user"
+    return template[0]["content"] if only else template
+
+
+def fill(value: Any, item: Any) -> Any:
+    """Return a text with the values of a row filled in; without a row, its placeholders stay."""
+    if item is None or not has_template(value):
+        return value
+    try:
+        return render_deep(value, {"item": item, "sample": _Kept("sample")})
+    except RenderError as error:
+        raise UntranslatableError(str(error)) from error
+
+
+class _Kept:
+    """A name whose placeholders stay as they are."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __getattr__(self, name: str) -> _Kept:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Kept(f"{self._path}.{name}")
+
+    def __str__(self) -> str:
+        return f"{{{{ {self._path} }}}}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (str, int, float)) and value != "":
+        if _SAMPLE.search(str(value)):
+            msg = "its reference is a part of the sample"
+            raise UntranslatableError(msg)
+        return js_text(value)
+    msg = "its reference is no text"
+    raise UntranslatableError(msg)
+
+
+def _pointer(path: str) -> str:
+    return "".join(f"/{name or index}" for name, index in _STEP.findall(path))
+
+
+def _on(written: str) -> dict[str, Any]:
+    """Return the selector for the input of a grader; raise `UntranslatableError`."""
+    text = written.strip()
+    if _OUTPUT.fullmatch(text):
+        return {}
+    tool = _OUTPUT_TOOL.fullmatch(text)
+    if tool is not None:
+        number, part, rest = tool.groups()
+        if part == "name":
+            return {"on": f"tool_calls[{number}].tool"}
+        return {"on": f"tool_calls[{number}].input{rest}"}
+    msg = f"its input {text!r} is more than the output text, a field of its JSON, or a tool call"
+    raise UntranslatableError(msg)

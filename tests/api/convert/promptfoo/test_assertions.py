@@ -1,0 +1,272 @@
+"""Each assertion of promptfoo, and the evaluator that it becomes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agentv
+from agentv.api.convert.promptfoo.assertions import DETERMINISTIC, JUDGED, WITHOUT
+from tests.support.convert import convert_data, only_case
+
+SCHEMA = {"type": "object", "required": ["city"]}
+ASSERTIONS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"type": "equals", "value": "yes"}, {"type": "equals", "value": "yes"}),
+    ({"type": "equals", "value": 3.0}, {"type": "equals", "value": "3"}),
+    ({"type": "equals", "value": {"total": 3}}, {"type": "equals", "value": {"total": 3}}),
+    ({"type": "equals", "value": {"$gt": 3}}, {"type": "equals", "value": {"$literal": {"$gt": 3}}}),
+    ({"type": "contains", "value": "refund"}, {"type": "contains", "value": "refund"}),
+    ({"type": "contains", "value": 42}, {"type": "contains", "value": "42"}),
+    ({"type": "not-contains", "value": "refund"}, {"type": "contains", "value": "refund", "not": True}),
+    ({"type": "icontains", "value": "Refund"}, {"type": "contains", "value": "Refund", "ignore_case": True}),
+    ({"type": "contains-all", "value": ["a", "b"]}, {"type": "contains", "all": ["a", "b"]}),
+    ({"type": "contains-all", "value": 'a, "b, c"'}, {"type": "contains", "all": ["a", "b, c"]}),
+    (
+        {"type": "not-contains-all", "value": ["a", "b"]},
+        {"type": "all_of", "not": True, "evaluators": [{"type": "contains", "all": ["a", "b"]}]},
+    ),
+    ({"type": "icontains-all", "value": ["a"]}, {"type": "contains", "all": ["a"], "ignore_case": True}),
+    ({"type": "contains-any", "value": ["a", 1]}, {"type": "contains", "any": ["a", "1"]}),
+    ({"type": "not-contains-any", "value": ["a", "b"]}, {"type": "contains", "none": ["a", "b"]}),
+    ({"type": "icontains-any", "value": "a,b"}, {"type": "contains", "any": ["a", "b"], "ignore_case": True}),
+    ({"type": "starts-with", "value": "Yes"}, {"type": "starts_with", "value": "Yes"}),
+    ({"type": "regex", "value": "^done$"}, {"type": "regex", "pattern": r"^done\Z"}),
+    ({"type": "not-regex", "value": "sorry"}, {"type": "regex", "pattern": "sorry", "not": True}),
+    ({"type": "is-json"}, {"type": "json"}),
+    ({"type": "is-json", "value": SCHEMA}, {"type": "json", "schema": SCHEMA}),
+    ({"type": "is-json", "value": "type: object\nrequired: [city]"}, {"type": "json", "schema": SCHEMA}),
+    ({"type": "contains-json"}, {"type": "python", "function": "./promptfoo_checks.py:contains_json"}),
+    (
+        {"type": "is-xml", "value": {"requiredElements": ["a.b"]}},
+        {"type": "python", "function": "./promptfoo_checks.py:is_xml", "config": {"elements": ["a.b"]}},
+    ),
+    ({"type": "contains-xml"}, {"type": "python", "function": "./promptfoo_checks.py:contains_xml"}),
+    ({"type": "levenshtein", "value": "hello"}, {"type": "levenshtein", "value": "hello", "max_distance": 5}),
+    (
+        {"type": "levenshtein", "value": "hello", "threshold": 2},
+        {"type": "levenshtein", "value": "hello", "max_distance": 2},
+    ),
+    ({"type": "word-count", "value": 5}, {"type": "word_count", "min": 5, "max": 5}),
+    ({"type": "word-count", "value": {"max": 9}}, {"type": "word_count", "max": 9}),
+    ({"type": "latency", "threshold": 500}, {"type": "latency_budget", "max_ms": 500}),
+    ({"type": "cost", "threshold": 0.01}, {"type": "cost_budget", "max_usd": 0.01}),
+    (
+        {"type": "finish-reason", "value": "stop"},
+        {"type": "equals", "on": "metadata.finish_reason", "value": "stop", "ignore_case": True},
+    ),
+    ({"type": "guardrails"}, {"type": "equals", "on": "metadata.guardrails.flagged", "value": False}),
+    ({"type": "not-guardrails"}, {"type": "equals", "on": "metadata.guardrails.flagged", "value": True}),
+    ({"type": "is-refusal"}, {"type": "refusal"}),
+    (
+        {"type": "javascript", "value": "output.length > 3"},
+        {"type": "code", "command": ["node", "./promptfoo_assert.mjs"], "config": {"code": "output.length > 3"}},
+    ),
+    (
+        {"type": "not-javascript", "value": "output.length", "threshold": 9, "config": {"a": 1}},
+        {
+            "type": "code",
+            "command": ["node", "./promptfoo_assert.mjs"],
+            "config": {"code": "output.length", "threshold": 9, "inverse": True, "config": {"a": 1}},
+        },
+    ),
+    (
+        {"type": "contains", "value": "x", "transform": "output.trim()"},
+        {
+            "type": "code",
+            "command": ["node", "./promptfoo_assert.mjs"],
+            "config": {"transform": ["output.trim()"], "assert": "contains", "value": "x"},
+        },
+    ),
+    (
+        {"type": "python", "value": "len(output) > 3"},
+        {"type": "python", "function": "./promptfoo_checks.py:run_code", "config": {"code": "len(output) > 3"}},
+    ),
+    (
+        {"type": "ruby", "value": "output.length > 3"},
+        {"type": "code", "command": ["ruby", "./promptfoo_assert.rb"], "config": {"code": "output.length > 3"}},
+    ),
+    (
+        {"type": "webhook", "value": "https://example.com/check"},
+        {
+            "type": "python",
+            "function": "./promptfoo_checks.py:webhook",
+            "config": {"url": "https://example.com/check"},
+        },
+    ),
+    (
+        {"type": "trajectory:tool-used", "value": ["search", "reply"]},
+        {"type": "tool_trajectory", "minimums": {"search": 1, "reply": 1}, "score": "binary"},
+    ),
+    (
+        {"type": "trajectory:tool-used", "value": {"pattern": "search*", "min": 2, "max": 3}},
+        {"type": "tool_trajectory", "minimums": {"search*": 2}, "maximums": {"search*": 3}, "score": "binary"},
+    ),
+    (
+        {"type": "not-trajectory:tool-used", "value": "delete_order"},
+        {"type": "tool_trajectory", "forbidden": ["delete_order"]},
+    ),
+    (
+        {"type": "trajectory:tool-args-match", "value": {"name": "search", "args": {"q": "x"}}},
+        {
+            "type": "tool_trajectory",
+            "mode": "superset",
+            "input_match": "partial",
+            "expected": [{"tool": "search", "input": {"q": "x"}}],
+        },
+    ),
+    (
+        {
+            "type": "trajectory:tool-args-match",
+            "value": {"name": "list", "args": {"q": 1}, "mode": "exact", "defaults": {"page": 1}, "ignore": "*_id"},
+        },
+        {
+            "type": "tool_trajectory",
+            "mode": "superset",
+            "expected": [{"tool": "list", "input": {"q": 1}}],
+            "tools": {"list": {"defaults": {"page": 1}, "ignore": ["*_id"]}},
+        },
+    ),
+    (
+        {"type": "trajectory:tool-sequence", "value": ["search", "reply"]},
+        {"type": "tool_trajectory", "mode": "in_order", "expected": [{"tool": "search"}, {"tool": "reply"}]},
+    ),
+    (
+        {"type": "not-trajectory:tool-sequence", "value": {"mode": "exact", "steps": [{"name": "a"}]}},
+        {"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "a"}], "not": True},
+    ),
+    (
+        {"type": "trajectory:step-count", "value": {"type": "tool", "max": 3}},
+        {"type": "tool_call_count", "max": 3},
+    ),
+    (
+        {"type": "trajectory:step-count", "value": {"type": "command", "pattern": "git*", "min": 1}},
+        {
+            "type": "python",
+            "function": "./promptfoo_checks.py:step_count",
+            "config": {"type": "command", "pattern": "git*", "min": 1},
+        },
+    ),
+    (
+        {"type": "trace-span-count", "value": {"pattern": "*retrieve*", "min": 1}},
+        {
+            "type": "python",
+            "function": "./promptfoo_checks.py:span_count",
+            "config": {"pattern": "*retrieve*", "min": 1},
+        },
+    ),
+    (
+        {"type": "trace-span-duration", "value": {"max": 100, "percentile": 95}},
+        {
+            "type": "python",
+            "function": "./promptfoo_checks.py:span_duration",
+            "config": {"max": 100, "percentile": 95},
+        },
+    ),
+    (
+        {"type": "trace-error-spans", "value": 2},
+        {"type": "python", "function": "./promptfoo_checks.py:error_spans", "config": {"max_count": 2}},
+    ),
+    (
+        {"type": "tool-call-f1", "value": ["a", "b"], "threshold": 0.5},
+        {
+            "type": "python",
+            "function": "./promptfoo_checks.py:tool_call_f1",
+            "config": {"tools": ["a", "b"]},
+            "threshold": 0.5,
+        },
+    ),
+    (
+        {"type": "skill-used", "value": "review"},
+        {
+            "type": "tool_trajectory",
+            "mode": "superset",
+            "input_match": "partial",
+            "expected": [{"tool": "Skill", "input": {"skill": "review"}}],
+        },
+    ),
+    (
+        {"type": "assert-set", "threshold": 0.5, "assert": [{"type": "contains", "value": "a"}, {"type": "is-json"}]},
+        {"type": "all_of", "threshold": 0.5, "evaluators": [{"type": "contains", "value": "a"}, {"type": "json"}]},
+    ),
+    (
+        {"type": "contains", "value": "a", "weight": 2, "metric": "words"},
+        {"name": "words", "type": "contains", "value": "a", "weight": 2},
+    ),
+    ({"type": "contains", "value": "{{topic}}!"}, {"type": "contains", "value": "bananas!"}),
+    (
+        {"type": "llm-rubric", "value": "It is polite."},
+        {"type": "llm_judge", "criterion": "It is polite."},
+    ),
+    (
+        {"type": "g-eval", "value": ["It is short.", "It is true."], "threshold": 0.9},
+        {"type": "llm_judge", "rubric": ["It is short.", "It is true."], "threshold": 0.9},
+    ),
+    (
+        {"type": "trajectory:goal-success", "value": {"goal": "The order is found."}},
+        {"type": "trajectory_judge", "goal": "The order is found.", "goal_weight": 1},
+    ),
+]
+
+
+@pytest.mark.parametrize(("theirs", "ours"), ASSERTIONS, ids=[str(theirs["type"]) for theirs, _ in ASSERTIONS])
+def test_assertion_becomes_an_evaluator(theirs: dict[str, Any], ours: dict[str, Any], tmp_path: Path) -> None:
+    config = {
+        "prompts": ["Write about {{topic}}"],
+        "providers": ["echo"],
+        "tests": [{"vars": {"topic": "bananas"}, "assert": [theirs]}],
+    }
+    conversion = convert_data(config, tmp_path)
+    assert only_case(conversion)["evaluators"] == [ours]
+    assert [item for item in conversion.report.findings if item.kind == "left_out"] == []
+
+
+def test_every_assertion_that_is_translated_is_shown_here() -> None:
+    shown = {str(theirs["type"]).removeprefix("not-") for theirs, _ in ASSERTIONS}
+    others = {"is-valid-openai-tools-call", "is-valid-openai-function-call", "is-valid-function-call"}
+    assert DETERMINISTIC.keys() - shown - others == set()
+
+
+@pytest.mark.parametrize("name", [*WITHOUT, "promptfoo:redteam:harmful", "not-a-real-assertion"])
+def test_assertion_without_a_counterpart_is_named(name: str, tmp_path: Path) -> None:
+    config = {"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": [{"type": name, "value": "x"}]}]}
+    conversion = convert_data(config, tmp_path)
+    assert [item.what for item in conversion.report.findings if item.kind == "left_out"] == [name]
+    case = only_case(conversion)
+    assert case["skip"]
+    assert f"left out: {name} (promptfooconfig.json:1:" in conversion.evals[0].text()
+
+
+@pytest.mark.parametrize("name", JUDGED)
+def test_every_judged_assertion_is_translated(name: str, tmp_path: Path) -> None:
+    config = {"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": [{"type": name, "value": "It is so."}]}]}
+    case = only_case(convert_data(config, tmp_path))
+    assert case["evaluators"][0]["type"] in {"llm_judge", "trajectory_judge"}
+
+
+def test_valid_calls_are_checked_against_the_tools_of_the_provider(tmp_path: Path) -> None:
+    tool = {"type": "function", "function": {"name": "weather", "parameters": SCHEMA}}
+    config = {
+        "prompts": ["Hi"],
+        "providers": [{"id": "openai:gpt-4.1", "config": {"tools": [tool]}}],
+        "tests": [{"assert": [{"type": "is-valid-openai-tools-call"}]}],
+    }
+    evaluator = only_case(convert_data(config, tmp_path))["evaluators"][0]
+    assert evaluator["config"] == {"tools": {"weather": SCHEMA}}
+
+
+def test_shares_become_all_or_nothing_under_a_threshold(tmp_path: Path) -> None:
+    asserts = [{"type": "contains-all", "value": ["a", "b"]}, {"type": "contains", "value": "c"}]
+    config = {"prompts": ["Hi"], "providers": ["echo"], "tests": [{"threshold": 0.5, "assert": asserts}]}
+    case = only_case(convert_data(config, tmp_path))
+    assert case["threshold"] == 0.5
+    # Half of `contains-all` is nothing in promptfoo: (0 + 0) / 2.
+    assert agentv.score("a", case["evaluators"], threshold=0.5).status == "fail"
+    assert agentv.score("a b", case["evaluators"], threshold=0.5).status == "pass"
+
+
+def test_set_with_a_threshold_that_lost_an_assertion_is_left_out_whole(tmp_path: Path) -> None:
+    inner = [{"type": "contains", "value": "a"}, {"type": "similar", "value": "b"}]
+    asserts = [{"type": "assert-set", "threshold": 0.5, "assert": inner}, {"type": "is-json"}]
+    conversion = convert_data({"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": asserts}]}, tmp_path)
+    assert only_case(conversion)["evaluators"] == [{"type": "json"}]
+    assert [item.what for item in conversion.report.findings if item.kind == "left_out"] == ["similar", "assert-set"]

@@ -1,0 +1,361 @@
+"""The pages of the viewer in a real Chromium: each page and flow, keys, live changes, hostile texts, barriers."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # it has no types
+
+from tests.fakes.judges.program import judge_program
+from tests.support import viewer as stores
+from tests.support.browser import Watched, open_browser, wait_until
+from tests.support.command import Command, command_in
+from tests.support.viewer import ORDER, REFUND, open_store, reply, store_file, support_eval
+from tests.support.viewer_server import Served, serve
+
+MISSING = "missing call: ask_approval"
+HOSTILE = (
+    "<img src=x onerror=alert(1)><script>alert(2)</script>\u2028<svg onload=alert(3)>"
+    "<a href='javascript:alert(4)'>x</a><link rel=stylesheet href='http://evil.example/x.css'>]]>--></script>{{7*7}}\x1b[31m"
+)
+
+
+write_store = partial(stores.write_store, in_process=False)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    """Return a folder with a store, made by another process."""
+    run = command_in(tmp_path_factory.mktemp("viewer"))
+    write_store(run, "--repeat", "2")
+    return run
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def watched(browser: Any) -> Iterator[Watched]:
+    watched = Watched(browser)
+    yield watched
+    watched.context.close()
+    assert watched.errors == []
+    assert watched.dialogs == []
+
+
+def execution_of(viewer: Served) -> str:
+    return str(viewer.get("executions").data["executions"][0]["id"])
+
+
+def failed_run(viewer: Served) -> str:
+    return str(viewer.get("executions/last/runs?status=fail").data["runs"][0]["id"])
+
+
+class TestPages:
+    def test_the_list_leads_to_an_execution_and_to_a_run(self, watched: Watched, viewer: Served) -> None:
+        page = watched.open(viewer.address)
+        assert "60 %" in page.inner_text(".executions-table")
+        page.click(".executions-table a")
+        page.wait_for_selector(".cases-table .row")
+        assert page.locator(".cases-table .row").count() == 5
+        page.click("button:text-is('Runs')")
+        page.wait_for_selector(".runs-table .row")
+        page.click(".runs-table .row a >> nth=0")
+        page.wait_for_selector(".message")
+        assert page.locator("h1").inner_text().startswith("refund-0")
+        assert watched.outside(viewer.address) == []
+
+    def test_failures_are_grouped_and_lead_to_their_runs(self, watched: Watched, viewer: Served) -> None:
+        page = watched.open(f"{viewer.address}#/executions/last")
+        page.wait_for_selector(".groups")
+        assert page.inner_text(".group-button").split("\n") == ["8 \N{MULTIPLICATION SIGN}", MISSING]
+        page.click(".group-button")
+        page.wait_for_selector(".runs-table .row")
+        assert page.locator(".runs-table .row").count() == 8
+
+    def test_filters_are_kept_in_the_address(self, watched: Watched, viewer: Served) -> None:
+        page = watched.open(f"{viewer.address}#/executions/{execution_of(viewer)}")
+        page.click(".toggle-fail")
+        page.fill("#search", "refund-2")
+        wait_until(page, "document.querySelector('.toolbar span').textContent.startsWith('1 case')")
+        page.reload()
+        page.wait_for_selector(".cases-table .row")
+        assert page.locator(".cases-table .row").count() == 1
+        assert page.input_value("#search") == "refund-2"
+
+    def test_charts_have_a_text_alternative(self, watched: Watched, viewer: Served) -> None:
+        page = watched.open(f"{viewer.address}#/executions/last")
+        page.wait_for_selector(".chart svg")
+        labels = [chart.get_attribute("aria-label") for chart in page.query_selector_all(".chart svg")]
+        assert any(re.match(r"Cost of 20 runs: median \$0.0020, ", label) for label in labels)
+
+    def test_a_run_shows_the_aligned_trajectory(self, watched: Watched, viewer: Served) -> None:
+        page = watched.open(f"{viewer.address}#/runs/{failed_run(viewer)}")
+        page.wait_for_selector(".message")
+        rows = [row.inner_text().split("\t") for row in page.query_selector_all(".diff tbody tr")]
+        assert [row[1] for row in rows] == ["get_order", "ask_approval", "refund"]
+        assert rows[1][2] == "nothing"
+        assert MISSING in page.inner_text(".evaluator-fail .miss")
+
+    def test_a_cited_call_is_a_link_to_it(self, watched: Watched, viewer: Served) -> None:
+        page = watched.open(f"{viewer.address}#/runs/{failed_run(viewer)}")
+        page.wait_for_selector(".message")
+        page.click(".diff a.cite >> nth=1")
+        page.wait_for_selector("#call-1.cited[open]")
+        assert '"amount": 900' in page.inner_text("#call-1")
+
+    def test_a_run_can_be_copied(self, watched: Watched, viewer: Served) -> None:
+        watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page = watched.open(f"{viewer.address}#/runs/{failed_run(viewer)}")
+        page.click("text=Copy command")
+        page.wait_for_selector("text=Copied")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied == "agentv eval support.eval.yaml --case refund-0 --target hasty"
+
+    def test_repeats_stand_side_by_side_with_their_divergence(self, watched: Watched, viewer: Served) -> None:
+        page = watched.open(f"{viewer.address}#/repeats/{execution_of(viewer)}?case_id=refund-1")
+        page.wait_for_selector(".columns")
+        assert "ask_approval" in page.inner_text(".notice")
+        assert "ask_approval" in page.inner_text("tr.diverges")
+
+    def test_two_executions_are_chosen_and_compared(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        write_store(run, "--target", "careful")
+        data = support_eval()
+        data["targets"][0]["reply"] = reply(ORDER, REFUND)
+        write_store(run, "--target", "careful", data=data)
+        with serve(store_file(run)) as viewer:
+            page = watched.open(viewer.address)
+            page.check(".executions-table input >> nth=0")
+            page.check(".executions-table input >> nth=1")
+            page.click("text=Compare the two")
+            page.wait_for_selector("text=Lost by B: 4")
+            assert page.locator(".evaluator").count() == 4
+            assert page.locator(".trend").count() == 0
+            page.click("text=swap A and B")
+            page.wait_for_selector("text=Won by B: 4")
+
+
+class TestKeys:
+    def test_all_keys(self, watched: Watched, viewer: Served) -> None:
+        page = watched.open(f"{viewer.address}#/executions/last?view=runs")
+        page.wait_for_selector(".runs-table .row")
+        page.keyboard.press("f")
+        wait_until(page, "document.querySelector('.toolbar span').textContent === '8 runs'")
+        page.keyboard.press("/")
+        assert page.evaluate("document.activeElement.id") == "search"
+        page.keyboard.press("Escape")
+        page.keyboard.press("j")
+        page.keyboard.press("j")
+        page.keyboard.press("k")
+        page.keyboard.press("j")
+        assert page.evaluate("document.activeElement.closest('.row').dataset.at") == "1"
+        page.keyboard.press("?")
+        page.wait_for_selector("dialog[open]")
+        page.keyboard.press("Escape")
+        page.wait_for_selector("dialog", state="detached")
+        page.keyboard.press("Enter") if page.evaluate("document.activeElement.tagName") == "A" else page.click(
+            ".runs-table .row a >> nth=1"
+        )
+        page.wait_for_selector(".message")
+        page.keyboard.press("j")
+        assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+        page.keyboard.press("u")
+        page.wait_for_selector(".runs-table, .cases-table")
+
+
+class TestLive:
+    def test_an_execution_under_way_shows_up_and_moves(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        write_store(run, "--target", "careful")
+        with serve(store_file(run)) as viewer:
+            page = watched.open(viewer.address)
+            page.wait_for_selector(".executions-table .row")
+            data = support_eval()
+            data["targets"][0]["delay_ms"] = 700
+            path = run.write("slow.eval.yaml", data)
+            process = run.start("eval", path.name, "--target", "careful", "--max-concurrency", "1")
+            page.wait_for_selector("text=running", timeout=20_000)
+            page.click(".executions-table .row a >> nth=0")
+            page.wait_for_selector("progress")
+            wait_until(page, "Number(document.querySelector('progress')?.value) >= 2")
+            page.wait_for_selector("h1 .chip-pass", timeout=20_000)
+            process.communicate(timeout=30)
+            assert process.returncode == 0
+
+    def test_a_store_that_goes_away_is_named_and_the_page_stays(self, browser: Any, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        write_store(run)
+        file = store_file(run)
+        watched = Watched(browser)  # the browser logs each answer that is an error
+        with serve(file) as viewer:
+            page = watched.open(f"{viewer.address}#/executions/last?view=runs")
+            page.wait_for_selector(".runs-table .row")
+            file.rename(file.with_name("away.db"))
+            page.wait_for_selector("main > .problem:not([hidden])")
+            assert page.locator(".runs-table .row").count() == 10
+            file.with_name("away.db").rename(file)
+            page.wait_for_selector("main > .problem", state="hidden")
+        watched.context.close()
+
+
+class TestLabels:
+    def test_a_label_is_set_and_feeds_calibrate(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        write_store(run)
+        with serve(store_file(run)) as viewer:
+            page = watched.open(f"{viewer.address}#/runs/{failed_run(viewer)}")
+            page.fill("#note", "the customer agreed")
+            page.click(".label-panel .toggle-pass")
+            page.wait_for_selector("text=Saved.")
+            page.goto(f"{viewer.address}#/labels")
+            page.wait_for_selector("text=the customer agreed")
+        run.write("agentv.yaml", {"targets": [judge_program(run.folder)], "judge": "judge"})
+        done = run.process("calibrate", "--criterion", "It is done", "--judge", "judge", "--json")
+        assert done.lines[0]["calibration"]["n"] == 1, done.err + done.out
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    """Return a store in which every text of the agent is hostile."""
+    run = command_in(tmp_path_factory.mktemp("hostile"))
+    call = {"tool": HOSTILE, "input": {HOSTILE: HOSTILE}, "output": HOSTILE, "error": HOSTILE}
+    case = {"id": "a", "input": HOSTILE, "tags": [HOSTILE[:40]], "metadata": {"x": HOSTILE}}
+    data = {
+        "targets": [{"name": "x", "provider": "mock", "reply": reply(call, text=HOSTILE, reasoning=HOSTILE)}],
+        "cases": [{**case, "evaluators": [{"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "y"}]}]}],
+    }
+    write_store(run, "--out", "report.html", data=data)
+    return run
+
+
+class TestHostileTexts:
+    def test_no_script_runs_and_nothing_is_requested(self, watched: Watched, hostile: Command) -> None:
+        with serve(store_file(hostile)) as viewer:
+            page = watched.open(f"{viewer.address}#/executions/last?view=runs")
+            page.wait_for_selector(".runs-table .row")
+            page.click(".runs-table .row a")
+            page.wait_for_selector(".message")
+            self.look(page)
+            assert watched.outside(viewer.address) == []
+
+    def test_neither_in_the_report(self, watched: Watched, hostile: Command) -> None:
+        address = (hostile.folder / "report.html").as_uri()
+        page = watched.open(address)
+        page.click("button:text-is('Runs')")
+        page.wait_for_selector(".runs-table .row")
+        page.click(".runs-table .row a")
+        page.wait_for_selector(".message")
+        self.look(page)
+        assert set(watched.requests) == {address}
+
+    def look(self, page: Any) -> None:
+        """Open everything on the page of a run, and look for elements that were made of texts."""
+        for _ in range(3):
+            page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+            page.wait_for_timeout(50)
+        assert "<script>alert(2)</script>" in page.inner_text("main")
+        assert page.locator("main img, main script, main link, main iframe, main a[href^='javascript']").count() == 0
+
+
+class TestSize:
+    def test_a_list_of_many_rows_is_virtual(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        cases = [
+            {"id": f"case-{at:04}", "input": "x", "evaluators": [{"type": "contains", "value": "x"}]}
+            for at in range(700)
+        ]
+        write_store(run, data={"targets": [{"name": "echo", "provider": "mock"}], "cases": cases})
+        with serve(store_file(run)) as viewer:
+            page = watched.open(f"{viewer.address}#/executions/last?view=runs")
+            page.wait_for_selector(".runs-table .row")
+            assert page.locator(".runs-table .row").count() < 60
+            for _ in range(6):
+                page.evaluate("scrollTo(0, document.body.scrollHeight)")
+                page.wait_for_timeout(150)
+            page.wait_for_selector("text=case-0699")
+            assert page.locator(".runs-table .row").count() < 60
+
+    def test_long_texts_and_base64_are_cut_and_say_so(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        picture = {"tool": "see", "input": {"image": "QUJD" * 5_000}, "output": "long " * 50_000}
+        data = support_eval()
+        data["targets"][0]["reply"] = reply(picture, text="word " * 30_000)
+        write_store(run, "--target", "careful", data=data)
+        with serve(store_file(run)) as viewer:
+            page = watched.open(f"{viewer.address}#/runs/{failed_run(viewer)}")
+            page.wait_for_selector(".message")
+            page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+            page.wait_for_selector("text=base64, 20,000 characters")
+            assert len(page.content()) < 60_000
+            assert page.locator("text=of 250,000 characters are shown").count() == 1
+            with page.expect_download() as download:
+                page.click("text=Download record")
+            assert "QUJD" * 5_000 in Path(download.value.path()).read_text(encoding="utf-8")
+
+    def test_a_conversation_of_thousands_of_messages_opens_as_a_window(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        messages = [
+            {"role": "assistant", "content": f"step {at}", "tool_calls": [{"tool": "look"}]} for at in range(2_000)
+        ]
+        data = support_eval()
+        data["targets"][0]["reply"] = {"output_messages": messages}
+        write_store(run, "--target", "careful", "--case", "refund-0", data=data)
+        with serve(store_file(run)) as viewer:
+            name = viewer.get("executions/last/runs").data["runs"][0]["id"]
+            page = watched.open(f"{viewer.address}#/runs/{name}")
+            page.wait_for_selector("#call-0")
+            assert page.locator(".message").count() == 200
+            page.goto(f"{viewer.address}#/runs/{name}?call=1500")
+            page.wait_for_selector("#call-1500.cited")
+            assert page.locator(".message").count() <= 200
+
+
+class TestBarriers:
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    def test_axe_finds_nothing_serious(self, browser: Any, viewer: Served, scheme: str) -> None:
+        name = execution_of(viewer)
+        lists = [f"#/executions/{name}?view={view}" for view in ("runs", "cases")]
+        comparisons = [f"#/repeats/{name}?case_id=refund-1", f"#/compare/{name}/{name}"]
+        pages = ["#/", *lists, f"#/runs/{failed_run(viewer)}", *comparisons, "#/labels"]
+        # axe itself is a script that the policy of the page would refuse.
+        watched = Watched(browser, color_scheme=scheme, bypass_csp=True)
+        for path in pages:
+            page = watched.open(f"{viewer.address}{path}")
+            page.wait_for_timeout(300)
+            found = Axe().run(page).response["violations"]
+            assert [each["help"] for each in found if each["impact"] in ("serious", "critical")] == [], path
+        watched.context.close()
+
+    def test_no_page_is_wider_than_a_narrow_screen(self, browser: Any, viewer: Served) -> None:
+        watched = Watched(browser)
+        watched.page.set_viewport_size({"width": 400, "height": 800})
+        name = execution_of(viewer)
+        for path in ("#/", f"#/executions/{name}", f"#/executions/{name}?view=runs", f"#/runs/{failed_run(viewer)}",
+                     f"#/repeats/{name}?case_id=refund-1", f"#/compare/{name}/{name}"):  # fmt: skip
+            page = watched.open(f"{viewer.address}{path}")
+            page.wait_for_timeout(200)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 400, path
+        watched.context.close()
+
+
+def test_a_damaged_run_is_named_and_the_rest_is_shown(browser: Any, tmp_path: Path) -> None:
+    run = command_in(tmp_path)
+    write_store(run)
+    store = open_store(run)
+    store.db.execute("UPDATE payloads SET record = X'00' WHERE run = 1")
+    store.close()
+    watched = Watched(browser)
+    with serve(store_file(run)) as viewer:
+        name = viewer.get("executions/last/runs").data["runs"][0]["id"]
+        page = watched.open(f"{viewer.address}#/runs/{name}")
+        assert "damaged" in page.inner_text(".problem:not([hidden])")
+        page.click("main a")
+        page.wait_for_selector(".executions-table .row")
+    watched.context.close()
