@@ -5,13 +5,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from msgspec import UNSET
+from msgspec.structs import replace
 
 import agentv
 from agentv.model.conversation import ToolCall
 from agentv.model.mutation import OPERATORS, Mutant
 from agentv.model.response import ProviderResponse
+from agentv.mutation.edits import changed_value
 from agentv.mutation.operators import MAX_MUTANTS, make_mutants
 from agentv.scoring.calls import resolve_calls
+from agentv.scoring.turns import Exchange, combine_turns, split_turns
 from tests.support import strategies
 from tests.support.examples import examples
 
@@ -162,3 +165,49 @@ def test_no_mutant_is_the_reply_itself(messages: tuple[agentv.Message, ...], tex
     response = ProviderResponse(output_messages=messages, text=text)
     for mutant in make_mutants(response).made:
         assert mutant.response != response, mutant.operator
+
+
+@pytest.mark.parametrize("value", [-0.5, float("nan"), 0, -1, 1e300, float("inf"), True, "changed", [], {}])
+def test_a_changed_argument_has_another_value(value: object) -> None:
+    other = changed_value(value)
+    assert other != value
+    assert other == other  # noqa: PLR0124 - no number that differs from itself
+
+
+def test_no_call_is_renamed_to_its_own_name() -> None:
+    reply = {"output_messages": [{"role": "assistant", "tool_calls": [{"tool": "other_tool"}]}]}
+    assert mutants(reply, "rename_call") == []
+
+
+class TestConversations:
+    first = replace(
+        read({"output_messages": [{"role": "assistant", "tool_calls": [{"tool": "look"}], "content": "Which order?"}]}),
+        latency_ms=5,
+    )
+    second = read(REPLY)
+    user = (agentv.Message(role="user", content="hello"),)
+    whole = combine_turns([Exchange(user, first), Exchange(user, second)])
+
+    def test_each_turn_is_changed_and_the_others_stay(self) -> None:
+        made = [each for each in make_mutants(self.whole).made if each.operator == "cut_answer"]
+        assert [each.sentence for each in made] == [
+            "turn 1: the second half of the answer is missing",
+            "turn 2: the second half of the answer is missing",
+        ]
+        answers = [[turn.response.text for turn in split_turns(each.response)] for each in made]
+        assert answers == [["Which", self.second.text], [self.first.text, "I have refund"]]
+
+    def test_calls_are_numbered_over_all_turns(self) -> None:
+        made = [each for each in make_mutants(self.whole).made if each.operator == "drop_call"]
+        assert [(each.call, each.tool) for each in made] == [(0, "look"), (1, "get_order"), (2, "refund")]
+        assert [tools_of(each) for each in made] == [["get_order", "refund"], ["look", "refund"], ["look", "get_order"]]
+
+    def test_the_latency_is_that_of_the_whole_conversation(self) -> None:
+        (made,) = [each for each in make_mutants(self.whole).made if each.operator == "double_latency"]
+        assert (self.whole.latency_ms, made.response.latency_ms) == (105, 210)
+
+    def test_an_evaluator_of_a_turn_notices_a_change_of_its_answer(self) -> None:
+        turns = [turn.response.text for turn in split_turns(self.whole)]
+        for mutant in make_mutants(self.whole).made:
+            changed = [turn.response.text for turn in split_turns(mutant.response)]
+            assert (changed != turns) == (mutant.operator in ("cut_answer", "negate_answer"))

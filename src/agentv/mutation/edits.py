@@ -1,6 +1,7 @@
 """Edits of the tool calls of a reply, whether messages or a trace tell them."""
 
 from collections.abc import Sequence
+from math import isnan
 from typing import Any
 
 from msgspec.structs import replace
@@ -133,7 +134,7 @@ def changed_value(value: Any) -> Any:
     if isinstance(value, bool):
         return not value
     if isinstance(value, (int, float)):
-        return -value - 1
+        return 0 if isnan(value) or value == -0.5 else -value - 1  # noqa: PLR2004 - its own opposite less one
     if isinstance(value, dict):
         return {} if value else {"changed": True}
     if isinstance(value, (list, tuple)):

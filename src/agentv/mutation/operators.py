@@ -1,6 +1,6 @@
 """Mutation operators: each makes replies with one change that an eval should notice."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
@@ -13,6 +13,7 @@ from agentv.model.mutation import Mutant, Operator
 from agentv.model.response import ProviderResponse
 from agentv.mutation.edits import EditableCalls, changed_value, with_answer, with_double_tokens
 from agentv.scoring.calls import Calls, resolve_calls
+from agentv.scoring.turns import Exchange, combine_turns, split_turns
 
 FOREIGN, DESTRUCTIVE, OTHER = "unrelated_tool", "delete_everything", "other_tool"
 """Names of tools that mutants call."""
@@ -44,7 +45,60 @@ class Mutants(NamedTuple):
 
 
 def make_mutants(response: ProviderResponse, limit: int = MAX_MUTANTS) -> Mutants:
-    """Return the mutants of a reply, in the order of the operators; at most about `limit` of them."""
+    """Return the mutants of a reply, in the order of the operators; at most about `limit` of them.
+
+    Those of a conversation are those of its turns, and changes of its tokens and its latency as a whole.
+    """
+    made, left_out = _mutants_of_turns(response, limit) if response.turns else _mutants_of_reply(response, limit)
+    return Mutants([mutant for mutant in made if mutant.response != response], left_out)
+
+
+def _mutants_of_turns(response: ProviderResponse, limit: int) -> Mutants:
+    exchanges = split_turns(response)
+    made: list[Mutant] = []
+    left_out = first_call = 0
+    for number, exchange in enumerate(exchanges, 1):
+        own = _mutants_of_reply(exchange.response, max(1, limit // len(exchanges)), TURN_OPERATORS)
+        for mutant in own.made:
+            changed = [*exchanges]
+            changed[number - 1] = exchange._replace(response=mutant.response)
+            made.append(
+                mutant._replace(
+                    sentence=f"turn {number}: {mutant.sentence}",
+                    response=_combine(response, changed),
+                    call=None if mutant.call is None else first_call + mutant.call,
+                )
+            )
+        left_out += own.left_out
+        first_call += len(resolve_calls(exchange.response).calls or ())
+    for operator in USE_OPERATORS:
+        changes = [next(operator(_reply(each.response, resolve_calls(each.response))), None) for each in exchanges]
+        if any(changes):
+            changed = [
+                each if change is None else each._replace(response=change.response)
+                for each, change in zip(exchanges, changes, strict=True)
+            ]
+            some = next(filter(None, changes))
+            made.append(some._replace(response=_combine(response, changed)))
+    return Mutants(made, left_out)
+
+
+def _combine(response: ProviderResponse, exchanges: Sequence[Exchange]) -> ProviderResponse:
+    """Return a conversation with other replies in its turns."""
+    combined = combine_turns(exchanges, response.turns[0].first_message)
+    # An imported conversation has numbers of the whole only.
+    numbers = {
+        name: getattr(response, name)
+        for name in ("tokens_usage", "cost_usd", "latency_ms")
+        if getattr(combined, name) is None
+    }
+    kept = {name: getattr(response, name) for name in ("success", "error", "thread_id", "ended_by", "simulator")}
+    return replace(combined, **kept, **numbers)
+
+
+def _mutants_of_reply(
+    response: ProviderResponse, limit: int, operators: Sequence[Callable[[_Reply], Iterator[Mutant]]] = ()
+) -> Mutants:
     known = resolve_calls(response)
     reply = _reply(response, known)
     calls = range(len(reply.calls))
@@ -52,13 +106,16 @@ def make_mutants(response: ProviderResponse, limit: int = MAX_MUTANTS) -> Mutant
     step = 1 if total <= limit else -(-total // limit)
     chosen = calls[::step]
     made = [mutant for operator in CALL_OPERATORS for index in chosen for mutant in operator(reply, index)]
-    made += [mutant for whole in REPLY_OPERATORS for mutant in whole(reply)]
+    made += [mutant for whole in operators or REPLY_OPERATORS for mutant in whole(reply)]
     left_out = sum(_expected_count(reply, index) for index in calls if index % step)
     return Mutants(made, left_out)
 
 
 def mutants_of_calls(response: ProviderResponse, tool: str) -> Iterator[Mutant]:
     """Yield mutants of the first calls of a tool one by one, as they are needed."""
+    if response.turns:
+        yield from [each for each in make_mutants(response).made if each.call is not None and each.tool == tool]
+        return
     reply = _reply(response, resolve_calls(response))
     indices = [index for index, call in enumerate(reply.calls) if call.tool == tool]
     for index in indices[:MAX_CALLS_OF_TOOL]:
@@ -119,6 +176,8 @@ def swap_calls(reply: _Reply, index: int) -> Iterator[Mutant]:
 def rename_call(reply: _Reply, index: int) -> Iterator[Mutant]:
     """Call another tool."""
     call = reply.calls[index]
+    if call.tool == OTHER:
+        return
     changed = reply.edit.set(index, replace(call, tool=OTHER))
     yield _make(reply, "rename_call", index, f"{OTHER} called instead of {name_of(call)}", changed)
 
@@ -247,12 +306,14 @@ CALL_OPERATORS: tuple[Callable[[_Reply, int], Iterator[Mutant]], ...] = (
     change_output,
 )
 """Operators that change one call."""
-REPLY_OPERATORS: tuple[Callable[[_Reply], Iterator[Mutant]], ...] = (
+TURN_OPERATORS: tuple[Callable[[_Reply], Iterator[Mutant]], ...] = (
     insert_foreign_call,
     insert_destructive_call,
     cut_answer,
     negate_answer,
-    double_tokens,
-    double_latency,
 )
+"""Operators that change the reply of one turn."""
+USE_OPERATORS: tuple[Callable[[_Reply], Iterator[Mutant]], ...] = (double_tokens, double_latency)
+"""Operators that change the numbers of a reply or of a whole conversation."""
+REPLY_OPERATORS = (*TURN_OPERATORS, *USE_OPERATORS)
 """Operators that change a reply as a whole."""
