@@ -560,7 +560,7 @@ class TestPipesAndTerminals:
 class TestOtherCommands:
     def test_every_command_explains_itself(self, run: Command) -> None:
         result = run("--help")
-        names = re.findall(r"^  ([a-z]+)  ", result.out.split("Commands:")[1], re.MULTILINE)
+        names = re.findall(r"^  ([a-z-]+)  ", result.out.split("Commands:")[1], re.MULTILINE)
         assert names == list(COMMANDS)
         assert run("-h") == result
         assert run("--version").out.startswith("agentv ")

@@ -40,7 +40,7 @@ def test_lists_carry_persona_and_turns(stored: Command) -> None:
     assert "FAIL refund [impatient]  agent  0.50 · 2 turns" in out
     assert "greeting" not in out
     listed = stored("runs", "list", "--persona", "default", "--json").lines[0]["runs"]
-    assert [(run["case_id"], run["persona_id"], run["turns"]) for run in listed] == [("refund", None, 2)]
+    assert [(run["case_id"], run["persona_id"], run["turn_count"]) for run in listed] == [("refund", None, 2)]
     missing = stored("runs", "show", "--case", "refund", "--persona", "polite")
     assert missing.code == 2
     assert "has no run of case 'refund' with persona polite" in missing.err
