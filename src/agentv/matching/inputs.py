@@ -138,6 +138,8 @@ class ExpectedInput:
         actual = self.rule.prepare(actual)
         if not self._is_object or not isinstance(actual, dict):
             return list(differences(self.expected, actual, "input"))
+        if isinstance(self.mode, tuple):  # of paths that overlap, such as `a` and `a.0`, each place counts once
+            return list({difference.path: difference for difference in self._object_differences(actual)}.values())
         return list(self._object_differences(actual))
 
     def _object_differences(self, actual: dict[str, Any]) -> Iterator[Difference]:

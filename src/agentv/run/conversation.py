@@ -168,7 +168,7 @@ class _Conversation:
             stop = self._plan.stop
             if stop is not None and not user.is_scripted and (ended_by := await stop.after_turn(self._reply())):
                 return self._end(ended_by)
-            if step.is_last:
+            if step.is_last and (stop is None or len(self._exchanges) >= stop.rules.min_turns):
                 return self._end("user")
 
     async def _next(self, user: UserDriver) -> Say | ConversationEnd:

@@ -164,6 +164,18 @@ class TestUserModel:
         assert (record.status, record.score, record.fault) == ("error", None, "simulator")
         assert "while a question of the agent was open: 'Which order?'" in record.error.message
 
+    def test_a_goodbye_is_no_answer_to_an_open_question(self) -> None:
+        record = self.run([step("Thanks, bye.", stop=True)] * 2)
+        assert (record.status, record.score, record.fault) == ("error", None, "simulator")
+
+    def test_a_short_answer_may_be_the_last_message(self) -> None:
+        record = self.run([step("It is A-17.", stop=True)])
+        assert (record.ended_by, record.fault) == ("user", "none")
+
+    def test_a_last_message_before_min_turns_is_not_the_last(self) -> None:
+        record = self.run([step("It is A-17.", stop=True), *[step("", stop=True)] * 3], stop={"min_turns": 3})
+        assert (record.ended_by, len(record.turns)) == ("user", 3)
+
     def test_an_invented_value_is_not_a_failure_of_the_agent(self) -> None:
         record = self.run([step("It is order B-99.")] * 2)
         assert record.error.message.startswith("turn 2: the simulated user made a mistake: it told the id 'B-99'")

@@ -84,7 +84,7 @@ def _chat_body(target: OpenAI, request: Request) -> dict[str, Any]:
         "tools": [_nested(tool) for tool in target.tools] or None,
         "max_tokens": target.max_tokens,
         "max_completion_tokens": target.max_completion_tokens,
-        "seed": target.seed,
+        "seed": target.seed if request.seed is None else request.seed,
         "stream": target.stream or None,
         # Without it, a stream reports no usage.
         "stream_options": {"include_usage": True} if target.stream else None,

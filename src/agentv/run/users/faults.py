@@ -78,6 +78,15 @@ _DECLINED = (
     r"won'?t|rather not|forgot(?:ten)?|couldn'?t|didn'?t|n/a|wei\u00df (?:ich )?nicht",
 )
 """Words of somebody who does not tell a value."""
+_CLOSING_WORDS = frozenset(
+    [
+        *("thank", "thanks", "thx", "you", "very", "much", "so", "a", "lot", "many", "bye", "goodbye", "cheers"),
+        *("have", "nice", "good", "great", "day", "one", "evening", "weekend", "that's", "that", "is", "was"),
+        *("all", "for", "now", "your", "the", "help", "time", "and", "see", "take", "care", "danke", "tschüss"),
+        *("merci", "au", "revoir", "gracias", "adiós"),
+    ]
+)
+"""Words of a message that only says goodbye."""
 _SENTENCE = re.compile(r"[^.!?\n]*\?")
 
 
@@ -126,6 +135,7 @@ class FaultFinder:
             or self._opening_repeated(text, view)
             or self._unknown_told(text, view)
             or self._invented(text, view)
+            or (self._open_question(view) if step.is_last and _is_closing(text) else None)
         )
 
     def _invented(self, text: str, view: UserView) -> str | None:
@@ -187,6 +197,11 @@ class FaultFinder:
 
 def _plain(text: str) -> str:
     return text.translate(_APOSTROPHES)
+
+
+def _is_closing(text: str) -> bool:
+    """Tell whether a message only says thanks and goodbye, so that it answers no question."""
+    return all(word in _CLOSING_WORDS for word in re.findall(r"[\w']+", _plain(text).casefold()))
 
 
 def _words(text: str) -> list[str]:
