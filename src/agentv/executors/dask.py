@@ -55,10 +55,11 @@ class DaskCluster:
         """Connect, or start a cluster on this machine."""
         try:
             import dask  # noqa: PLC0415 - an extra
-            import distributed  # noqa: PLC0415 - an extra
+            import distributed as untyped  # noqa: PLC0415 - an extra
         except ImportError as error:
             msg = f"the executor 'dask' needs the package distributed: pip install 'agentv[dask]' ({error})"
             raise ExecutorError(msg) from error
+        distributed: Any = untyped
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         logging.getLogger("tornado").setLevel(logging.CRITICAL)
         dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_S:g}s"})
@@ -86,7 +87,7 @@ class DaskCluster:
             )
         except Exception as error:
             await self.close()
-            msg = f"no Dask scheduler can be reached at {self.address}: {error or type(error).__name__}"
+            msg = f"no Dask scheduler can be reached at {self.address}: {str(error) or type(error).__name__}"
             raise ExecutorError(msg) from error
 
     async def workers(self) -> Mapping[str, int]:
