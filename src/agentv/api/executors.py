@@ -11,7 +11,7 @@ from msgspec import Struct
 from agentv.api.providers import scope_of
 from agentv.errors import ExecutorError
 from agentv.executors.coordinator import ClusterExecutor, ExecutorSettings, RemoteBatchSession, RemoteSession
-from agentv.executors.host import Job
+from agentv.executors.host import TargetJob
 from agentv.executors.shipping import pack_project
 from agentv.protocols import OpenProvider, ProviderSettings
 from agentv.registry import executor_names, find_executor
@@ -77,9 +77,9 @@ async def open_remote(
 
 def _make_jobs(
     choice: ExecutorChoice, cluster: Cluster, evals: Sequence[Eval], providers: Mapping[ProviderKey, Provider]
-) -> tuple[dict[ProviderKey, tuple[Job, ProviderSettings]], dict[str, bytes]]:
+) -> tuple[dict[ProviderKey, tuple[TargetJob, ProviderSettings]], dict[str, bytes]]:
     """Return the jobs of live targets, and the archives of their projects by hash."""
-    jobs: dict[ProviderKey, tuple[Job, ProviderSettings]] = {}
+    jobs: dict[ProviderKey, tuple[TargetJob, ProviderSettings]] = {}
     projects: dict[str, bytes] = {}
     digests: dict[str, str] = {}
     for eval_ in evals:
@@ -97,7 +97,7 @@ def _make_jobs(
 
 def _make_job(  # noqa: PLR0913, PLR0917 - the parts of a job
     choice: ExecutorChoice, cluster: Cluster, eval_: Eval, target: Target, settings: ProviderSettings, digest: str
-) -> Job:
+) -> TargetJob:
     if target.instance is not None:
         msg = f"target {target.name!r} is an object of this process, which a worker cannot import: "
         msg = f"{msg}use a `python` target with `function: package.module:name`"
@@ -113,7 +113,7 @@ def _make_job(  # noqa: PLR0913, PLR0917 - the parts of a job
     if digest and any(folder.startswith(os.pardir) for folder in folders):
         msg = f"the folder of target {target.name!r} is outside of the project {eval_.root}, which workers get"
         raise ExecutorError(msg)
-    return Job(
+    return TargetJob(
         target=f"{eval_.id}\t{target.name}",
         name=target.name,
         provider=target.provider,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agentv import __version__
 from agentv.errors import ExecutorError
-from agentv.executors.host import HostInfo, Job, OpenReply, Reply, Task, python_version
+from agentv.executors.host import HostInfo, OpenReply, Reply, TargetJob, Task, python_version
 from agentv.jsonio import dump_json
 from agentv.model.response import UNREACHABLE, WORKER, WORKER_LOST, ProviderResponse
 from agentv.providers.base import failure
@@ -85,7 +85,7 @@ class ClusterExecutor:
     def __init__(
         self,
         cluster: Cluster,
-        jobs: Sequence[Job],
+        jobs: Sequence[TargetJob],
         projects: Mapping[str, bytes],
         on_lost: Callable[[ExecutorError], None] | None = None,
     ) -> None:

@@ -35,7 +35,7 @@ _CLOSE_S = 3.0
 CANCELLED = b"cancelled"
 
 
-class Job(Struct, frozen=True, kw_only=True):
+class TargetJob(Struct, frozen=True, kw_only=True):
     """Target to open: its settings as written, the variables that it names, and its folders."""
 
     target: str
@@ -225,7 +225,7 @@ class Host:
             reply = await child.send("open", f"open-{os.urandom(6).hex()}", job)
         except (OSError, ConnectionError) as error:
             return encode(OpenReply(error=str(error)))
-        self._jobs[decode(job, type=Job).target] = job  # a child that replaces this one opens it again
+        self._jobs[decode(job, type=TargetJob).target] = job  # a child that replaces this one opens it again
         return reply
 
     async def invoke(self, token: str, data: bytes) -> bytes:

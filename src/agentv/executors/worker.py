@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agentv.errors import AgentVError
 from agentv.evals import Target
-from agentv.executors.host import CANCELLED, Job, OpenReply, Reply, Task, project_cache
+from agentv.executors.host import CANCELLED, OpenReply, Reply, TargetJob, Task, project_cache
 from agentv.files import TraceFiles
 from agentv.formats.trace_ref import follow_trace_ref
 from agentv.jsonio import MAX_BYTES, dump_json
@@ -44,7 +44,7 @@ class WorkerTarget:
     """Target that was opened in this process."""
 
     def __init__(
-        self, job: Job, provider: OpenProvider, follow: Callable[[ProviderResponse], ProviderResponse], limit: int
+        self, job: TargetJob, provider: OpenProvider, follow: Callable[[ProviderResponse], ProviderResponse], limit: int
     ) -> None:
         self._job = job
         self.provider = provider
@@ -128,7 +128,7 @@ class Worker:
             write_all(self._pipes.replies, b"%s %s\n" % (token.encode(), reply))
 
     async def _open(self, data: bytes) -> bytes:
-        job = decode(data, type=Job)
+        job = decode(data, type=TargetJob)
         os.environ.update(job.env)
         root = Path(job.root) if not job.project else project_cache() / job.project
         scope = Scope(
