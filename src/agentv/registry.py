@@ -190,6 +190,9 @@ TRACE_FORMATS: Mapping[str, str] = {
     "otlp_protobuf": "agentv.traces.readers.otlp:PROTOBUF",
     "claude_code": "agentv.traces.readers.claude_code:FORMAT",
     "codex": "agentv.traces.readers.codex:FORMAT",
+    "copilot_cli": "agentv.traces.readers.coding_agents:COPILOT_CLI",
+    "gemini_cli": "agentv.traces.readers.coding_agents:GEMINI_CLI",
+    "opencode": "agentv.traces.readers.coding_agents:OPENCODE",
     "messages": "agentv.traces.readers.messages:FORMAT",
 }
 """Formats of stored traces, in the order in which they are tried: the more specific a format, the earlier."""
