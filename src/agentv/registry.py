@@ -193,6 +193,12 @@ TRACE_FORMATS: Mapping[str, str] = {
     "copilot_cli": "agentv.traces.readers.coding_agents:COPILOT_CLI",
     "gemini_cli": "agentv.traces.readers.coding_agents:GEMINI_CLI",
     "opencode": "agentv.traces.readers.coding_agents:OPENCODE",
+    "langfuse": "agentv.traces.readers.stores:LANGFUSE",
+    "mlflow": "agentv.traces.readers.stores:MLFLOW",
+    "langsmith": "agentv.traces.readers.stores:LANGSMITH",
+    "jaeger": "agentv.traces.readers.stores:JAEGER",
+    "mastra": "agentv.traces.readers.stores:MASTRA",
+    "phoenix": "agentv.traces.readers.stores:PHOENIX",
     "messages": "agentv.traces.readers.messages:FORMAT",
 }
 """Formats of stored traces, in the order in which they are tried: the more specific a format, the earlier."""
