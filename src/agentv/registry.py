@@ -199,6 +199,10 @@ TRACE_FORMATS: Mapping[str, str] = {
     "jaeger": "agentv.traces.readers.stores:JAEGER",
     "mastra": "agentv.traces.readers.stores:MASTRA",
     "phoenix": "agentv.traces.readers.stores:PHOENIX",
+    "inspect": "agentv.traces.readers.logs:INSPECT",
+    "adk": "agentv.traces.readers.logs:ADK",
+    "atif": "agentv.traces.readers.logs:ATIF",
+    "agentv": "agentv.traces.readers.logs:AGENTV",
     "messages": "agentv.traces.readers.messages:FORMAT",
 }
 """Formats of stored traces, in the order in which they are tried: the more specific a format, the earlier."""
