@@ -69,7 +69,7 @@ def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Sessio
     without_id = sessions.pop("", [])
     for name, own_lines in sessions.items() or [(file.stem, without_id)]:
         lines = own_lines if own_lines is without_id else [*without_id, *own_lines]
-        if any(line.get("type") in _MESSAGES for line in lines):
+        if any(text_of(line.get("type")) in _MESSAGES for line in lines):
             yield with_lost_records(_session(name, lines, file), lost)
         elif lost:
             yield with_lost_records(Session(id=name, format="claude_code", place=file.name), lost)
@@ -79,7 +79,7 @@ def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Sessio
 
 def _prepared(line: dict[str, Any], *, is_agent_file: bool) -> dict[str, Any]:
     """Return a line for the reader of replies: prompts of subagents, and texts of the program, are no turns."""
-    kind = line.get("type")
+    kind = text_of(line.get("type"))
     if kind in _SUMMARIES:
         return {"type": "progress"}
     if line.get("isSidechain") is True and "parent_tool_use_id" not in line and not is_agent_file:

@@ -27,7 +27,6 @@ _COPILOT = frozenset((
     *("session.start", "session.resume", "user.message", "assistant.message", "assistant.turn_start"),
     *("tool.execution_start", "tool.execution_complete"),
 ))  # fmt: skip
-_GEMINI_STREAM = frozenset(("init", "message", "tool_use", "tool_result", "result", "error"))
 _GEMINI_MESSAGES = frozenset(("user", "gemini", "info", "warning", "error"))
 _STATUSES = {"success": "ok", "error": "error", "cancelled": "denied"}
 """Statuses of calls in chats of Gemini CLI; `cancelled` is one that the user did not allow."""
@@ -83,7 +82,9 @@ def _session(content: Any, name: str, group: _Group, format_: TraceFormat, **fie
 
 
 def _is_copilot(value: Any) -> bool:
-    return isinstance(value, OBJECT) and value.get("type") in _COPILOT and isinstance(value.get("data"), OBJECT)
+    return (
+        isinstance(value, OBJECT) and text_of(value.get("type")) in _COPILOT and isinstance(value.get("data"), OBJECT)
+    )
 
 
 def _copilot_id(value: _Object) -> str | None:
@@ -144,7 +145,7 @@ def _gemini_chat(name: str, group: _Group) -> Session:
     for value, place in zip(group.values, group.places, strict=True):
         items = value["messages"] if isinstance(value.get("messages"), list) else [value]
         for number, item in enumerate(items):
-            if isinstance(item, OBJECT) and item.get("type") in _GEMINI_MESSAGES:
+            if isinstance(item, OBJECT) and text_of(item.get("type")) in _GEMINI_MESSAGES:
                 own = item.get("id")
                 found[own if isinstance(own, str) else f"{place} {number}"] = dict(item)
             elif not isinstance(item, OBJECT) or not ("sessionId" in item or "$set" in item or "$rewindTo" in item):

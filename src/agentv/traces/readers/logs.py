@@ -238,11 +238,11 @@ def _with_attachments(value: Any, attachments: _Object, missing: set[str], depth
 def _with_event_calls(messages: Any, events: list[Any], attachments: _Object, missing: set[str]) -> list[Any]:
     """Return messages with the calls that only events tell, each after the call before it."""
     found: list[Any] = list(messages) if isinstance(messages, list) else []
-    known = {call.get("id") for message in objects_in(found) for call in objects_in(message.get("tool_calls"))}
+    known = {str(call.get("id")) for message in objects_in(found) for call in objects_in(message.get("tool_calls"))}
     at = 0
     for event in events:
         own = event.get("id")
-        if own in known:
+        if str(own) in known:
             places = [number for number, message in enumerate(found) if _names(message, own)]
             at = max([at, *(number + 1 for number in places)])
             continue

@@ -112,7 +112,7 @@ def _is_langfuse(value: Any) -> bool:
     if isinstance(value.get("observations"), list):
         inner = [each for each in value["observations"][:3] if isinstance(each, OBJECT)]
         return "projectId" in value or "htmlPath" in value or any(map(_is_langfuse, inner))
-    return value.get("type") in _LANGFUSE_TYPES and any(key in value for key in ("traceId", "trace_id"))
+    return text_of(value.get("type")) in _LANGFUSE_TYPES and any(key in value for key in ("traceId", "trace_id"))
 
 
 def _langfuse(value: _Object) -> Iterator[OtelSpan | None]:
@@ -339,7 +339,7 @@ def _jaeger(value: _Object) -> Iterator[OtelSpan | None]:
 
 def _jaeger_span(raw: _Object, processes: Any) -> OtelSpan | None:
     attributes = _tags(raw.get("tags"))
-    process = processes.get(raw.get("processID")) if isinstance(processes, OBJECT) else raw.get("process")
+    process = processes.get(text_of(raw.get("processID"))) if isinstance(processes, OBJECT) else raw.get("process")
     resource = _tags(process.get("tags")) if isinstance(process, OBJECT) else {}
     parents = [each.get("spanID") for each in objects_in(raw.get("references")) if each.get("refType") == "CHILD_OF"]
     start, duration = raw.get("startTime"), raw.get("duration")
