@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 GROUP_COMMIT_S = 0.025
 """Time that results wait for each other: every commit waits for the disk, so one commit writes many results."""
-MAX_PENDING = 2000
+MAX_PENDING = 1000
 """Results in one commit, and results that may wait for one before backpressure sets in."""
 WEIGHT_UNIT = 8192
 """Bytes of a result of weight 1."""
