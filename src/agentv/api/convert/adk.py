@@ -157,7 +157,9 @@ def _case(
         return case, CaseOrigin(case_id, name, "", {}, str(case["skip"]))
     evaluators: list[Any] = []
     if len(turns) > 1:
-        written = [{"user": turn.text, **({"expected": turn.answer} if turn.answer else {})} for turn in turns]
+        written: list[dict[str, Any]] = [
+            {"user": turn.text, **({"expected": turn.answer} if turn.answer else {})} for turn in turns
+        ]
         case["turns"] = written
         for key, value in criteria[0].items():
             whole, of_turns = _conversation_evaluators(key, value, turns, criteria[1].at(key), entry, conversion)

@@ -356,7 +356,7 @@ class _EvalConversion:
         span = criterion.get("range")
         low, high = span if isinstance(span, list) and len(span) == 2 else (0, 1)  # noqa: PLR2004 - its two ends
         threshold = criterion.get("pass_threshold")
-        if not is_number(threshold):
+        if threshold is None or not is_number(threshold):
             raise UntranslatableError(_NO_THRESHOLD)
         if not all(is_number(end) and end == int(end) and end >= 0 for end in (low, high)) or high - low <= 1:
             msg = f"its scale from {low} to {high} has fractions, and a judge here gives whole numbers"
