@@ -29,7 +29,7 @@ TRACE = [
     {"type": "tool_result", "id": "1", "output": {"sum": 3}},
     {"type": "tool_call", "name": "mul", "id": "2"},
 ]
-ITEMS = [
+ITEMS: list[dict[str, Any]] = [
     {"type": "function_call", "call_id": "1", "name": "add", "arguments": '{"a": 1}'},
     {"type": "function_call_output", "call_id": "1", "output": "3"},
     {"type": "function_call", "call_id": "2", "name": "mul", "arguments": "{}"},
