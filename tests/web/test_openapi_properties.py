@@ -120,9 +120,7 @@ BODIES = st.one_of(
     st.fixed_dictionaries(
         {"label": st.sampled_from(["pass", "fail", None])}, optional={"note": st.text(max_size=50)}
     ).map(json.encode),
-    st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda each: st.lists(each)).map(
-        json.encode
-    ),
+    st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), st.lists).map(json.encode),
     st.binary(max_size=50),
 )
 

@@ -120,7 +120,12 @@ class TestUnknown:
 class TestComparisons:
     def test_repeats_of_different_personas_are_not_mixed(self, tmp_path: Path) -> None:
         run = command_in(tmp_path)
-        case = {"id": "a", "input": "x", "evaluators": [{"type": "tool_trajectory", "maximums": {"*": 9}}]}
+        case = {
+            "id": "a",
+            "persona": ["ann", "ben"],
+            "input": "x",
+            "evaluators": [{"type": "tool_trajectory", "maximums": {"*": 9}}],
+        }
         targets = [{"name": "t", "provider": "mock", "reply": reply(ORDER)}]
         personas = [{"id": "ann"}, {"id": "ben"}]
         write_store(run, "--repeat", "2", data={"targets": targets, "personas": personas, "cases": [case]})
