@@ -29,7 +29,7 @@ _CONTEXT = ("<environment_context>", "<user_instructions>", "<permissions instru
 def _is_line(value: Any) -> bool:
     if not isinstance(value, OBJECT):
         return False
-    kind = value.get("type")
+    kind = text_of(value.get("type"))
     return (kind in _LINES and isinstance(value.get("payload"), OBJECT)) or (kind in _EVENTS and "object" not in value)
 
 
