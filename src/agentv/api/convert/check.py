@@ -42,7 +42,7 @@ class RecordedResult(Struct, frozen=True):
     verdict: str
     """`pass`, `fail` or `error`."""
     reply: Any
-    """What our evaluators are given; `None` if the file does not hold the output."""
+    """Reply that our evaluators are given; `None` if the file does not hold the output."""
 
 
 class CheckedVerdict(Struct, frozen=True):
