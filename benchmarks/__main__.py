@@ -17,6 +17,7 @@ from benchmarks import (
     startup,
     store,
     throughput,
+    viewer,
 )
 from benchmarks.table import keep, render, verdict
 
@@ -34,6 +35,7 @@ _GROUPS = {
     "dataset": dataset.measure,
     "store": store.measure,
     "server_store": server_store.measure,
+    "viewer": viewer.measure,
 }
 
 

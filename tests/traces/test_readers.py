@@ -154,3 +154,14 @@ def test_a_result_file_without_all_calls_makes_calls_unknown(tmp_path: Path) -> 
     (first, second), _ = read_traces(write_lines(tmp_path / "results.jsonl", [record, whole]))
     assert first.response.unread
     assert (second.response.unread, calls(second), second.case_id) == ((), [("add", {"n": 1})], "c")
+
+
+def test_a_file_with_two_threads_of_codex_has_two_sessions_unless_the_second_is_the_origin_of_a_fork(
+    tmp_path: Path,
+) -> None:
+    first = LINES["codex"]()
+    second = json.loads(json.dumps(first).replace('"s1"', '"s2"'))
+    sessions, _ = read_traces(write_lines(tmp_path / "two.jsonl", [*first, *second]))
+    assert [(each.id, calls(each)) for each in sessions] == [("s1", CALLS), ("s2", CALLS)]
+    first[0]["payload"]["forked_from_id"] = "s2"
+    assert read_one(write_lines(tmp_path / "fork.jsonl", [first[0], *second])).id == "s1"
