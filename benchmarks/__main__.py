@@ -17,7 +17,11 @@ from benchmarks import (
     startup,
     store,
     throughput,
+<<<<<<< HEAD
     turns,
+=======
+    viewer,
+>>>>>>> main
 )
 from benchmarks.table import keep, render, verdict
 
@@ -36,6 +40,7 @@ _GROUPS = {
     "dataset": dataset.measure,
     "store": store.measure,
     "server_store": server_store.measure,
+    "viewer": viewer.measure,
 }
 
 

@@ -330,7 +330,10 @@ class TestKilling:
     def test_after_kill_9_in_turn_7_that_conversation_runs_again_and_nothing_else(self, stored_run: Command) -> None:
         run = stored_run
         run.write("agent.py", TALKING)
-        turns = {"turns": [{"user": f"question {number}"} for number in range(1, 11)], "evaluators": [minimum(search=10)]}
+        turns = {
+            "turns": [{"user": f"question {number}"} for number in range(1, 11)],
+            "evaluators": [minimum(search=10)],
+        }
         listed = [{"id": name, **turns} for name in ("first", "second", "long", "last")]
         run.write("a.eval.yaml", {"targets": [program("agent.py", retries=0)], "cases": listed})
         process = run.start("eval", "a.eval.yaml", "--max-concurrency", "1")

@@ -399,6 +399,8 @@ class _RunningExecution:
         names = PlanNames([eval_.id for eval_ in prepared.evals], self._targets)
         self._totals = Totals(self._id, prepared.planned, names, started_at, prepared.gates)
         self._reporters = ReporterGroup(reporters)
+        self._unpublished: list[RunFinished] = []
+        """Results that are published in the next step of the event loop; with a store, its writer holds them."""
         self.store = None
         if session is not None:
             self.store = ExecutionStore(session, prepared, self._publish_results, self._stop)
@@ -445,6 +447,7 @@ class _RunningExecution:
 
     def finish(self, out: tuple[str, ...]) -> Summary:
         """Publish and return the summary, or raise the error that ended the execution early."""
+        self._publish_group()
         engine, store, reporters = self.engine, self.store, self._reporters
         planned, runs = self._prepared.planned.runs, self._totals.runs
         error = reporters.error or engine.broken or (store and store.error) or self._missing_runs()
@@ -469,8 +472,15 @@ class _RunningExecution:
         """Publish a result, or queue it for the store, which publishes it once it is written."""
         if self.store is not None:
             return self.store.writer.enqueue(event, attempts)
-        self._publish_results((event,))
+        if not self._unpublished:  # results of one step of the event loop are published together
+            asyncio.get_running_loop().call_soon(self._publish_group)
+        self._unpublished.append(event)
         return None
+
+    def _publish_group(self) -> None:
+        events, self._unpublished = self._unpublished, []
+        if events:
+            self._publish_results(events)
 
     def _publish_results(self, events: Sequence[RunFinished]) -> None:
         for event in events:

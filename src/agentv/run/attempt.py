@@ -25,7 +25,7 @@ from agentv.run.options import DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
 from agentv.run.rate_limit import QUOTA_EXHAUSTED, RATE_LIMITED, Permit, RateLimiter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
 
     from agentv.evals import Limits
     from agentv.model.request import Request
@@ -200,7 +200,18 @@ def was_refused(error: ResponseError) -> bool:
 
 def new_conversation_id() -> str:
     """Return the id of a new conversation."""
-    return urandom(8).hex()
+    return next(_RANDOM_IDS)
+
+
+def _random_ids() -> Iterator[str]:
+    # Many at a time: each call of the system gives up the interpreter's lock, and waits for the store's thread.
+    while True:
+        digits = urandom(8 * IDS_AT_ONCE).hex()
+        yield from [digits[at : at + 16] for at in range(0, len(digits), 16)]
+
+
+IDS_AT_ONCE = 256
+_RANDOM_IDS = _random_ids()
 
 
 class Slot:

@@ -79,6 +79,8 @@ class Engine:
         self._on_attempt = on_attempt
         self._claimed = None if claims is None else ClaimQueue(runs, claims)
         self._policies: dict[tuple[str, str], RetryPolicy] = {}
+        self._surroundings: dict[tuple[str, str], tuple[TraceLoader, Scope]] = {}
+        """Trace loaders and folders of targets."""
         self.limiters: dict[bytes, RateLimiter] = {}
         """Rate limiters by the settings of targets."""
         self._batches: dict[tuple[str, str], list[PlannedRun]] = {}
@@ -197,11 +199,16 @@ class Engine:
 
     async def _evaluate(self, planned: PlannedRun, outcome: RunAttempts, started_at: str) -> RunFinished:
         case = planned.case.case
+        key = (planned.eval.id, planned.target.name)
+        surroundings = self._surroundings.get(key)
+        if surroundings is None:
+            scope = Scope(root=planned.eval.root, folder=planned.eval.folder)
+            surroundings = self._surroundings[key] = (self._follow(planned), scope)
         scorer = CaseScorer(
             planned.case.checks,
             case,
-            follow=self._follow(planned),
-            scope=Scope(root=planned.eval.root, folder=planned.eval.folder),
+            follow=surroundings[0],
+            scope=surroundings[1],
             ask=None if self.judges is None else self.judges.for_eval(planned.eval),
         )
         response = outcome.response
@@ -223,6 +230,7 @@ class Engine:
                 self._shard,
                 sides,
                 self.redact,
+                scorer.known,
             ),
             response=response,
             sides=sides,
