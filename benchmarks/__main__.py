@@ -17,11 +17,8 @@ from benchmarks import (
     startup,
     store,
     throughput,
-<<<<<<< HEAD
     turns,
-=======
     viewer,
->>>>>>> main
 )
 from benchmarks.table import keep, render, verdict
 
