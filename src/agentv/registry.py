@@ -214,6 +214,12 @@ STORES: Mapping[str, str] = {
 }
 """Kinds of run stores by the scheme of their addresses; `file` is a path without one."""
 
+EXECUTORS: Mapping[str, str] = {
+    "dask": "agentv.executors.dask:DaskCluster",
+    "tls": "agentv.executors.dask:DaskCluster",
+}
+"""Clusters of executors by the scheme of their addresses."""
+
 _cache: dict[tuple[str, str], Any] = {}
 
 
@@ -255,6 +261,16 @@ def find_store(scheme: str) -> Any | None:
 def store_schemes() -> list[str]:
     """Return the schemes of addresses of stores."""
     return sorted({*STORES} - {"file"})
+
+
+def find_executor(scheme: str) -> Any | None:
+    """Return the class of clusters with addresses of this scheme, or `None`."""
+    return _find(scheme, EXECUTORS, "agentv.executors")
+
+
+def executor_names() -> list[str]:
+    """Return the schemes of addresses of executors, including those of plugins."""
+    return sorted({*EXECUTORS, *(point.name for point in _entry_points("agentv.executors"))})
 
 
 def reply_formats() -> tuple[Any, ...]:

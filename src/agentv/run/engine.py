@@ -15,6 +15,7 @@ from agentv.model.events import AttemptFinished, RunFinished
 from agentv.model.request import PersonaSettings, Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import RunResult
+from agentv.protocols.executors import TimedSession
 from agentv.run.attempt import (
     RetryPolicy,
     RunAttempts,
@@ -315,6 +316,7 @@ class Engine:
             limiter=limiter,
             on_attempt=None if self._on_attempt is None else self._make_attempt_reporter(planned, self._on_attempt),
             count_cost=self.spending.make_cost_counter(settings, planned.eval.prices),
+            is_remote=isinstance(self._providers[planned.eval.id, planned.target.name].session, TimedSession),
         )
 
     def _make_attempt_reporter(
