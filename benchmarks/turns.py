@@ -83,7 +83,7 @@ def _waiting() -> Row:
         start = median(tool.run(1).seconds for _ in range(3)) - _TURNS * _DELAY_MS / 1_000
         seconds = median(tool.run(_WAITING).seconds for _ in range(_ROUNDS)) - start
     return Row(
-        name=f"turns: {_WAITING} conversations, {_TURNS} turns of {_DELAY_MS} ms, {_AT_ONCE} at once, against the ideal",
+        name=f"turns: {_WAITING} conversations, {_TURNS} x {_DELAY_MS} ms, {_AT_ONCE} at once, against the ideal",
         unit="seconds",
         ours=seconds,
         other=_WAITING / _AT_ONCE * _TURNS * _DELAY_MS / 1_000,
