@@ -166,7 +166,7 @@ class TestConversations:
             page.wait_for_selector("text=The conversation could not be measured. At fault: the simulated user.")
             tiles = page.inner_text(".tiles")
             assert "by an error\nat fault: the simulated user" in tiles
-            assert "score\n–" in tiles
+            assert "score\n\u2013" in tiles
             assert "user model" in tiles
 
     def test_a_conversation_of_many_turns_keeps_its_turns(self, watched: Watched, tmp_path: Path) -> None:
