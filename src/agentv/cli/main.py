@@ -37,6 +37,7 @@ COMMANDS = {
     "validate": "Check eval files without running anything.",
     "target": "List targets, and check that one answers.",
     "evaluators": "List evaluators, and describe one.",
+    "providers": "List providers, and describe one.",
     "schema": "Print the JSON Schema of eval files.",
     "completion": "Print the completion script of a shell.",
 }
