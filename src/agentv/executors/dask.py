@@ -23,7 +23,7 @@ _LOOPBACK = ("127.", "localhost", "[::1]")
 
 
 def _silence_loggers() -> None:
-    """Keep messages of the engine out of our output; its configuration gives some of its loggers a level of their own."""
+    """Keep messages of the engine out of our output; some of its loggers have a level of their own."""
     for name in ("distributed", "tornado", *logging.root.manager.loggerDict):
         if name.partition(".")[0] in {"distributed", "tornado"}:
             logging.getLogger(name).setLevel(logging.CRITICAL)
