@@ -17,6 +17,7 @@ from benchmarks import (
     startup,
     store,
     throughput,
+    turns,
     viewer,
 )
 from benchmarks.table import keep, render, verdict
@@ -29,6 +30,7 @@ _GROUPS = {
     "throughput": throughput.measure,
     "loop": loop.measure,
     "display": display.measure,
+    "turns": turns.measure,
     "providers": providers.measure,
     "cli": cli_modes.measure,
     "memory": memory.measure,
