@@ -304,7 +304,7 @@ def test_parallel_agents_are_told_apart_by_the_parents_of_their_spans(tmp_path: 
 
 
 def test_a_tool_span_of_two_conventions_has_the_input_and_output_of_either(tmp_path: Path) -> None:
-    attributes = {"openinference.span.kind": "TOOL", "tool.name": "add", "gen_ai.tool.call.id": "c1"}
+    attributes: dict[str, Any] = {"openinference.span.kind": "TOOL", "tool.name": "add", "gen_ai.tool.call.id": "c1"}
     attributes |= {"gen_ai.tool.call.arguments": {"a": 1}, "gen_ai.tool.call.result": {"sum": 2}}
     session = session_of(tmp_path, tool(1, "add", 0, 1, attributes=attributes))
     assert calls(session) == [("add", {"a": 1})]
