@@ -83,6 +83,8 @@ _IDIOM = re.compile(
     r"|\b(?:error|http) [45]\d\d\b|\bCOVID-19\b|\b\d{1,2}\s?cents\b",
     re.IGNORECASE,
 )
+_CORRECTED = re.compile(r"\b(?:no,? sorry|i mean|i meant|mixed that up|correction|scratch that)\b", re.IGNORECASE)
+"""Words of somebody who corrects a value in the same message."""
 _UNITS_OF_TEN = dict(
     zip(("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), range(20, 100, 10), strict=True)
 )
@@ -101,6 +103,8 @@ MAX_FACTOR = 31
 _FACTORS = (2, 3, 4, 7, 10, 12, 24, 30, 52, 60, 100, 365, 1000)
 _TOLERANCE = 0.12
 _MAX_NUMBERS = 60
+_MAX_TERMS = 10
+_LARGE = 100
 _MAX_DERIVED_DIGITS = 7
 _MIN_PHONE = 7
 _MIN_SPELLED = 4
@@ -222,7 +226,7 @@ def _is_id(token: str) -> bool:
 def _without_ids(match: re.Match[str]) -> str:
     """Return a token, or as many spaces if it is an id or an ordinal."""
     token = match[0]
-    if _is_id(token) and re.fullmatch(r"\d+(?:-[A-Za-z]{3,})+", token) is None or _ORDINAL.fullmatch(token):
+    if (_is_id(token) and re.fullmatch(r"\d+(?:-[A-Za-z]{3,})+", token) is None) or _ORDINAL.fullmatch(token):
         return " " * len(token)
     return token
 
@@ -383,25 +387,42 @@ class KnownValues:
             return True
         if any(abs(number - known) < 1 for known in numbers if known % 1):
             return True
-        if any(_is_same(number, known * factor) or _is_same(number, known / factor)
-               for known in numbers for factor in _FACTORS):
+        if any(
+            _is_same(number, known * factor) or _is_same(number, known / factor)
+            for known in numbers
+            for factor in _FACTORS
+        ):
             return True
         if any(self._is_pair(number, a, b) for a, b in combinations(numbers, 2)):
             return True
-        large = [known for known in numbers if known > SMALL]
-        return any(_is_same(number, sum(three)) for three in combinations(large[:20], 3))
+        return self._is_derived_twice(number, numbers)
+
+    def _is_derived_twice(self, number: float, numbers: list[float]) -> bool:
+        """Tell whether a number is a sum or difference of a known one and a product of two known ones."""
+        recent = numbers[-_MAX_TERMS:]
+        products = [a * b for a, b in combinations(recent, 2) if min(a, b) <= MAX_FACTOR or max(a, b) > _LARGE]
+        parts = [a * (1 - b / 100) for a in recent for b in recent if b < 100]  # noqa: PLR2004 - per cent
+        terms = {*products, *parts, *recent}
+        return any(
+            _is_same(number, other)
+            for term in (*products, *parts)
+            for known in recent
+            for other in (term + known, abs(term - known), term * known if known <= MAX_FACTOR else term)
+        ) or any(_is_same(number - term, other) for term in products for other in terms if other < number)
 
     @staticmethod
     def _is_pair(number: float, a: float, b: float) -> bool:
         low, high = min(a, b), max(a, b)
         results = [a + b, high - low, high * (1 - low / 100), high * low / 100, high * (1 + low / 100)]
-        if low <= MAX_FACTOR:
+        if low <= _LARGE:
             results += [a * b, high / low]
         return any(_is_same(number, result) for result in results)
 
     def unknown(self, text: str) -> list[TextValue]:
         """Return the values of a text that are not known, without manners of speaking."""
         values = [value for value in _values_of(text) if value.is_marked and not self.knows(value)]
+        if len(values) == 1 and _CORRECTED.search(text):
+            return []
         return [value for value in values if value.number is None or value.number not in set(_word_numbers(text))]
 
 
