@@ -52,9 +52,9 @@ _GLUED = re.compile(
     re.IGNORECASE,
 )
 _TIME_UNIT = re.compile(
-    r"(?:\s|-)*(?:odd\s+|or so\s+|more\s+|full\s+|business\s+|working\s+)?(?:seconds?|secs?|s\b|minutes?|mins?|hours?|hrs?"
-    r"|h\b|days?|nights?|weeks?|months?|years?(?!\s*-?old)|times?|things?|emails?|calls?|questions?|more\b|other\b"
-    r"|of (?:them|those|these|you|us)\b)",
+    r"(?:\s|-)*(?:odd\s+|or so\s+|more\s+|full\s+|business\s+|working\s+)?"
+    r"(?:seconds?|secs?|s\b|minutes?|mins?|hours?|hrs?|h\b|days?|nights?|weeks?|months?|years?(?!\s*-?old)|times?|things?|emails?|calls?"
+    r"|questions?|more\b|other\b|of (?:them|those|these|you|us)\b)",
     re.IGNORECASE,
 )
 _SURE = re.compile(r"\s?(?:%|percent|per cent)\s+(?:sure|certain|positive|of the time|confident)", re.IGNORECASE)
