@@ -17,6 +17,8 @@ from benchmarks import (
     startup,
     store,
     throughput,
+    turns,
+    viewer,
 )
 from benchmarks.table import keep, render, verdict
 
@@ -28,12 +30,14 @@ _GROUPS = {
     "throughput": throughput.measure,
     "loop": loop.measure,
     "display": display.measure,
+    "turns": turns.measure,
     "providers": providers.measure,
     "cli": cli_modes.measure,
     "memory": memory.measure,
     "dataset": dataset.measure,
     "store": store.measure,
     "server_store": server_store.measure,
+    "viewer": viewer.measure,
 }
 
 

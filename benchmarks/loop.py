@@ -20,6 +20,7 @@ _BARS: dict[Tool, Bar] = {
     Promptfoo(database=False): Bar("at least", 15),
     PydanticEvals(): Bar("at least", 2),
 }
+_UNKEPT = Bar("at least", 2.8)
 _WAITING, _DELAY_MS, _AT_ONCE = 1_000, 50, 50
 _WAITS = Bar("at most", 1.25)
 _ROUNDS = 5
@@ -29,26 +30,30 @@ def measure() -> list[Row]:
     """The same number of cases for all, then cases that wait."""
     _check(Agentv())
     rows = [row for peer, bar in _BARS.items() for row in _against(peer, bar)]
-    return [*rows, _unkept(), _waiting()]
+    unkept = Agentv(options=("--no-store",))
+    return [*rows, *_against(PydanticEvals(), _UNKEPT, unkept, ", without the run store"), _unkept(), _waiting()]
 
 
-def _against(peer: Tool, bar: Bar) -> list[Row]:
+def _against(peer: Tool, bar: Bar, tool: Agentv | None = None, variant: str = "") -> list[Row]:
     """Ours and the peer's, taking turns, ours first and last."""
+    tool = tool or Agentv()
     ours, theirs = [], []
     if _ready(peer):
-        ours.append(Agentv().run(_COUNT))
+        ours.append(tool.run(_COUNT))
         for _ in range(peer.rounds):
             theirs.append(peer.run(_COUNT))
-            ours.append(Agentv().run(_COUNT))
+            ours.append(tool.run(_COUNT))
     speed = Row(
-        name=f"loop: {_COUNT:,} cases, against {peer.name}",
+        name=f"loop: {_COUNT:,} cases{variant}, against {peer.name}",
         unit="per second",
         ours=_COUNT / _seconds(ours) if ours else None,
         other=_COUNT / _seconds(theirs) if theirs else None,
         bar=bar,
         gates=peer.as_it_comes,
     )
-    peak = Row(name=f"loop: {_COUNT:,} cases, peak, {peer.name}", unit="bytes", ours=_peak(ours), other=_peak(theirs))
+    peak = Row(
+        name=f"loop: {_COUNT:,} cases{variant}, peak, {peer.name}", unit="bytes", ours=_peak(ours), other=_peak(theirs)
+    )
     return [speed, peak]
 
 

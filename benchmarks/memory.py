@@ -12,7 +12,7 @@ from benchmarks.ours import Agentv
 from benchmarks.table import Bar, Row
 
 _FEW, _MANY = 1_000, 100_000
-_BAR = Bar("at most", 1.5)
+_BAR = Bar("at most", 1.3)
 _STATUS = Path("/proc/self/status")
 _KILO = 1024
 

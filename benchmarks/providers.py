@@ -29,7 +29,7 @@ _OF_PEER = Bar("at most", 0.5)
 
 def measure(count: int = COUNT, few: int = FEW, rounds: int = _ROUNDS) -> list[Row]:
     """The same calls by all, against one server in a process of its own."""
-    with _server() as url:
+    with serve_delayed() as url:
         ours, peer = OpenAITarget(url), PromptfooOpenAI(url)
         ours.run(_TRIED, wrong=True)
         floors, costs = [], []
@@ -122,7 +122,7 @@ def _floor(url: str, count: int) -> float:
 
 
 @contextmanager
-def _server() -> Iterator[str]:
+def serve_delayed() -> Iterator[str]:
     """The address of a server that lives as long as the block."""
     command = [sys.executable, "-m", "benchmarks.wire_server", str(_DELAY_MS)]
     with subprocess.Popen(command, cwd=ROOT, env=child_environment(), stdout=subprocess.PIPE, text=True) as server:

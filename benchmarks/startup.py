@@ -14,7 +14,7 @@ _BARS = {
     "one score from cold": Bar("at most", 10),
     "agentv --help": Bar("at most", 8),
     "agentv validate, 20 cases": Bar("at most", 12),
-    "agentv eval, 10 mock cases": Bar("at most", 20),
+    "agentv eval, 10 mock cases": Bar("at most", 16),
 }
 
 _SCORE = """

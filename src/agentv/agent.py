@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from contextlib import suppress
 from math import inf
 from threading import Thread
 from time import sleep
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,6 +25,7 @@ from agentv.formats.reader import decode_response
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
+from agentv.process.pipes import StandardPipes, take_standard_pipes, write_all
 from agentv.protocols import ConversationSession, LoadingSession
 from agentv.providers.base import failure
 from agentv.providers.python import Function, PythonAgent
@@ -55,7 +55,7 @@ def serve(function: Callable[..., Any], *, max_concurrency: int = 100) -> None:
     The function has the same signature as one passed to `agentv.evaluate`. If it is not a coroutine function, it is
     called in threads. Its own output and that of programs it starts goes to stderr.
     """
-    pipes = _take_pipes()
+    pipes = take_standard_pipes()
     try:
         asyncio.run(_serve(Function(function=function).session(), max_concurrency, pipes, _decode_request))
     finally:
@@ -65,7 +65,7 @@ def serve(function: Callable[..., Any], *, max_concurrency: int = 100) -> None:
 
 def work() -> None:
     """Run as one of the `workers` of a `python` target: the first line is the job, each other line a request."""
-    pipes = _take_pipes()
+    pipes = take_standard_pipes()
     buffer = b""
     while b"\n" not in buffer and (data := os.read(pipes.requests, _CHUNK)):
         buffer += data
@@ -77,7 +77,7 @@ def work() -> None:
     asyncio.run(_work(target, job.scope, pipes, buffer))
 
 
-async def _work(target: PythonAgent, scope: Scope, pipes: _Pipes, buffer: bytes) -> None:
+async def _work(target: PythonAgent, scope: Scope, pipes: StandardPipes, buffer: bytes) -> None:
     session = await target.open(scope)
     if isinstance(session, LoadingSession):
         await session.load_code()
@@ -85,31 +85,10 @@ async def _work(target: PythonAgent, scope: Scope, pipes: _Pipes, buffer: bytes)
     await session.close()
 
 
-class _Pipes(NamedTuple):
-    """File descriptors of the protocol, duplicated so that user code cannot write to them by accident."""
-
-    requests: int
-    replies: int
-
-
-def _take_pipes() -> _Pipes:
-    """Duplicate stdin and stdout for the protocol, and replace them by an empty stdin and by stderr."""
-    pipes = _Pipes(os.dup(0), os.dup(1))
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    # Flush after the replacement: text printed while modules were loaded is not a reply either.
-    with suppress(AttributeError, OSError, ValueError):  # user code has replaced or closed it
-        sys.stdout.flush()
-    sys.stdout = sys.stderr
-    return pipes
-
-
 async def _serve(  # noqa: PLR0913 - shared by `serve` and `work`
     session: ProviderSession,
     max_concurrency: int,
-    pipes: _Pipes,
+    pipes: StandardPipes,
     decode: _Decode,
     buffer: bytes = b"",
     *,
@@ -158,7 +137,7 @@ async def _answer(
         async with semaphore:
             response = await _invoke(session, request)
     with suppress(BrokenPipeError):  # the reader has exited, and stdin is about to be closed too
-        _write(replies, _reply_json(wire_id, response))
+        write_all(replies, _reply_json(wire_id, response))
 
 
 async def _invoke(session: ProviderSession, request: Request) -> ProviderResponse:
@@ -212,9 +191,3 @@ def _reply_json(wire_id: Any, response: ProviderResponse) -> bytes:
     head = {"id": wire_id} if response.text or not response.success else {"id": wire_id, "text": ""}
     head_json, body = dump_json(head), dump_json(response)
     return head_json[:-1] + (b"," + body[1:] if body != b"{}" else b"}") + b"\n"
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    """Write all data, in one piece if the pipe has room."""
-    while data:
-        data = data[os.write(descriptor, data) :]

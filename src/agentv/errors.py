@@ -111,6 +111,10 @@ class ProviderError(AgentVError):
         self.transient = transient
 
 
+class ExecutorError(AgentVError):
+    """The engine that runs the targets cannot be used, or was lost."""
+
+
 class OutputError(AgentVError):
     """Results could not be written; those already written remain."""
 

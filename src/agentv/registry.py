@@ -190,6 +190,19 @@ TRACE_FORMATS: Mapping[str, str] = {
     "otlp_protobuf": "agentv.traces.readers.otlp:PROTOBUF",
     "claude_code": "agentv.traces.readers.claude_code:FORMAT",
     "codex": "agentv.traces.readers.codex:FORMAT",
+    "copilot_cli": "agentv.traces.readers.coding_agents:COPILOT_CLI",
+    "gemini_cli": "agentv.traces.readers.coding_agents:GEMINI_CLI",
+    "opencode": "agentv.traces.readers.coding_agents:OPENCODE",
+    "langfuse": "agentv.traces.readers.stores:LANGFUSE",
+    "mlflow": "agentv.traces.readers.stores:MLFLOW",
+    "langsmith": "agentv.traces.readers.stores:LANGSMITH",
+    "jaeger": "agentv.traces.readers.stores:JAEGER",
+    "mastra": "agentv.traces.readers.stores:MASTRA",
+    "phoenix": "agentv.traces.readers.stores:PHOENIX",
+    "inspect": "agentv.traces.readers.logs:INSPECT",
+    "adk": "agentv.traces.readers.logs:ADK",
+    "atif": "agentv.traces.readers.logs:ATIF",
+    "agentv": "agentv.traces.readers.logs:AGENTV",
     "messages": "agentv.traces.readers.messages:FORMAT",
 }
 """Formats of stored traces, in the order in which they are tried: the more specific a format, the earlier."""
@@ -200,6 +213,12 @@ STORES: Mapping[str, str] = {
     "postgres": "agentv.stores.postgres:KIND",
 }
 """Kinds of run stores by the scheme of their addresses; `file` is a path without one."""
+
+EXECUTORS: Mapping[str, str] = {
+    "dask": "agentv.executors.dask:DaskCluster",
+    "tls": "agentv.executors.dask:DaskCluster",
+}
+"""Clusters of executors by the scheme of their addresses."""
 
 _cache: dict[tuple[str, str], Any] = {}
 
@@ -242,6 +261,16 @@ def find_store(scheme: str) -> Any | None:
 def store_schemes() -> list[str]:
     """Return the schemes of addresses of stores."""
     return sorted({*STORES} - {"file"})
+
+
+def find_executor(scheme: str) -> Any | None:
+    """Return the class of clusters with addresses of this scheme, or `None`."""
+    return _find(scheme, EXECUTORS, "agentv.executors")
+
+
+def executor_names() -> list[str]:
+    """Return the schemes of addresses of executors, including those of plugins."""
+    return sorted({*EXECUTORS, *(point.name for point in _entry_points("agentv.executors"))})
 
 
 def reply_formats() -> tuple[Any, ...]:

@@ -85,3 +85,72 @@ def test_file_that_cannot_be_converted_is_refused(run: Command, name: str, text:
     done = run("convert-eval", name, "--out", "out")
     assert (done.code, message in done.err) == (2, True)
     assert not (run.folder / "out").exists()
+
+
+def promptfoo_results(*rows: tuple[str, object, bool]) -> str:
+    results = [
+        {
+            "prompt": {"raw": prompt},
+            "vars": {"q": prompt},
+            "provider": {"id": "echo"},
+            "response": {} if output is None else {"output": output},
+            "success": success,
+        }
+        for prompt, output, success in rows
+    ]
+    return json.dumps({"results": {"version": 3, "results": results}})
+
+
+CHECKED = """\
+prompts: ["{{q}}"]
+providers: [echo]
+tests:
+  - {vars: {q: one}, assert: [{type: contains, value: "1"}]}
+  - {vars: {q: two}, assert: [{type: contains, value: "2"}]}
+  - {vars: {q: three}, assert: [{type: contains, value: "3"}]}
+  - {vars: {q: four}, assert: [{type: llm-rubric, value: It is four}]}
+"""
+
+
+def test_check_compares_verdicts_case_by_case(run: Command) -> None:
+    run.write("promptfooconfig.yaml", CHECKED)
+    rows = [("one", "1", True), ("two", "2", False), ("three", None, True), ("four", "4", True), ("five", "5", True)]
+    run.write("results.json", promptfoo_results(*rows))
+    arguments = ("convert-eval", "promptfooconfig.yaml", "--out", "out", "--check", "results.json")
+    done = run(*arguments)
+    assert done.code == 1
+    assert "fail there, pass here" in done.out
+    assert "the result does not hold the output" in done.out
+    assert "check: five [echo]: not compared: no converted case has this test" in done.out
+    assert "check: 1 verdict the same, 1 different, 3 not compared" in done.out
+    checked = json.loads(run(*arguments, "--json").out)["check"]
+    assert [each["agreement"] for each in checked] == ["same", "different", *["not_compared"] * 3]
+
+
+def test_check_names_cases_without_a_result(run: Command) -> None:
+    run.write("promptfooconfig.yaml", CHECKED)
+    run.write("results.json", promptfoo_results(("one", "1", True)))
+    done = run("convert-eval", "promptfooconfig.yaml", "--out", "out", "--check", "results.json")
+    assert (done.code, "1 verdict the same, 0 different, 3 not compared" in done.out) == (0, True)
+
+
+def test_check_of_agentv_results(run: Command) -> None:
+    case = "  - {id: %s, criteria: greets, input: Hi, assertions: [{type: contains, value: Hello}]}\n"
+    run.write("greet.eval.yaml", "tests:\n" + case % "a" + case % "b" + case % "c")
+    rows = [
+        {"test_id": "a", "score": 1, "output": [{"role": "assistant", "content": "Hello!"}]},
+        {"test_id": "b", "score": 1, "execution_status": "ok", "candidate_answer": "Bye"},
+        {"test_id": "c", "score": 0, "error": "timeout"},
+    ]
+    run.write("results.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    done = run("convert-eval", "greet.eval.yaml", "--from", "agentv-npm", "--out", "out", "--check", "results.jsonl")
+    assert "check: b: pass there, fail here" in done.out
+    assert "check: c: not compared: the other tool has an error and no verdict" in done.out
+    assert "check: 1 verdict the same, 1 different, 1 not compared" in done.out
+
+
+def test_check_refuses_another_file(run: Command) -> None:
+    run.write("promptfooconfig.yaml", CHECKED)
+    run.write("results.json", "[]")
+    done = run("convert-eval", "promptfooconfig.yaml", "--out", "out", "--check", "results.json")
+    assert (done.code, "neither an output of promptfoo" in done.err) == (2, True)

@@ -293,6 +293,25 @@ def killed_at_random(run: Command, seed: int) -> None:
     assert [row["case_id"] for row in rows] == names
 
 
+# Says which turn of which conversation was asked; in turn 7 of "long" it waits for the file "go".
+TALKING = """
+import json, os, sys, time
+request = json.load(sys.stdin)
+with open("asked", "a") as file:
+    file.write("%s %s %s\\n" % (request["case_id"], request["turn"], request["conversation_id"]))
+while request["case_id"] == "long" and request["turn"] == 7 and not os.path.exists("go"):
+    time.sleep(0.02)
+print(json.dumps({"output_messages": [{"role": "assistant", "content": "ok", "tool_calls": [{"tool": "search"}]}]}))
+"""
+
+
+def turns_asked(run: Command, case_id: str) -> list[tuple[int, str]]:
+    """The turns of a conversation that the agent was asked for, each with its conversation id."""
+    path = run.folder / "asked"
+    lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+    return [(int(turn), conversation) for case, turn, conversation in lines if case == case_id]
+
+
 def _has_begun(run: Command) -> bool:
     listing = run("executions", "list", "--json")
     return listing.code == 0 and bool(json.loads(listing.out)["executions"])
@@ -307,6 +326,34 @@ class TestKilling:
     @pytest.mark.parametrize("seed", range(2))
     def test_after_kill_9_with_a_store_on_a_server(self, server_run: Command, seed: int) -> None:
         killed_at_random(server_run, seed)
+
+    def test_after_kill_9_in_turn_7_that_conversation_runs_again_and_nothing_else(self, stored_run: Command) -> None:
+        run = stored_run
+        run.write("agent.py", TALKING)
+        turns = {
+            "turns": [{"user": f"question {number}"} for number in range(1, 11)],
+            "evaluators": [minimum(search=10)],
+        }
+        listed = [{"id": name, **turns} for name in ("first", "second", "long", "last")]
+        run.write("a.eval.yaml", {"targets": [program("agent.py", retries=0)], "cases": listed})
+        process = run.start("eval", "a.eval.yaml", "--max-concurrency", "1")
+        wait_for(lambda: len(turns_asked(run, "long")) == 7, "turn 7")
+        process.kill()
+        process.communicate(timeout=DEADLINE_S)
+        before = {name: turns_asked(run, name) for name in ("first", "second")}
+        assert all(len(asked_turns) == 10 for asked_turns in before.values())
+        run.write("go", "")
+        result = run("eval", "--resume", "--out", "results.jsonl")
+        assert result.code == 0, result.err
+        assert {name: turns_asked(run, name) for name in before} == before, "finished conversations are not run again"
+        again = turns_asked(run, "long")
+        assert [turn for turn, _ in again] == [*range(1, 8), *range(1, 11)]
+        assert len({conversation for _, conversation in again[:7]}) == 1
+        assert len({conversation for _, conversation in again[7:]}) == 1
+        assert again[0][1] != again[7][1], "a conversation that is run again has a new id"
+        assert [turn for turn, _ in turns_asked(run, "last")] == [*range(1, 11)]
+        assert statuses(run.records()) == dict.fromkeys(("first", "second", "long", "last"), "pass")
+        assert [len(record["turns"]) for record in run.records()] == [10] * 4
 
     @pytest.mark.soak
     @pytest.mark.parametrize("seed", range(1000, 1200))

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from agentv.api.providers import open_provider
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
 from agentv.providers.mock import Mock
+from agentv.providers.opening import open_provider
 
 
 def ask(mock: Mock, **request: Any) -> ProviderResponse:

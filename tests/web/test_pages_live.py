@@ -142,6 +142,107 @@ class TestPages:
             page.wait_for_selector("text=Won by B: 4")
 
 
+class TestConversations:
+    def test_a_simulated_user_reaches_its_goal_in_turns(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        assert run.process("init", "talk", "--example", "conversation").code == 0
+        assert run.process("eval", "talk", "--case", "refund-simulated").code == 0
+        with serve(next(tmp_path.rglob("runs.db"))) as viewer:
+            (row,) = viewer.get("executions/last/runs").data["runs"]
+            page = watched.open(f"{viewer.address}#/runs/{row['id']}")
+            page.wait_for_selector(".message")
+            assert "conversation ended\ngoal reached" in page.inner_text(".tiles")
+            assert [each.split("\n")[0][:6] for each in page.locator("h3.turn").all_inner_texts()] == [
+                "Turn 1", "Turn 2", "Turn 3",
+            ]  # fmt: skip
+            assert "at fault" not in page.inner_text("main").lower()
+
+    def test_a_fault_of_the_simulated_user_is_not_one_of_the_agent(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        write_store(run, data=self.model_eval("nonsense", asks="Which order?"))
+        with serve(store_file(run)) as viewer:
+            (row,) = viewer.get("executions/last/runs").data["runs"]
+            page = watched.open(f"{viewer.address}#/runs/{row['id']}")
+            page.wait_for_selector("text=The conversation could not be measured. At fault: the simulated user.")
+            tiles = page.inner_text(".tiles")
+            assert "by an error\nat fault: the simulated user" in tiles
+            assert "score\n\u2013" in tiles
+            assert "user model" in tiles
+
+    def test_a_conversation_of_many_turns_keeps_its_turns(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        data = self.model_eval("", asks="Hm?")
+        data["cases"][0] = {"id": "long", "turns": [{"user": f"Message {number}."} for number in range(90)],
+                            "evaluators": [{"type": "contains", "value": "Hm"}]}  # fmt: skip
+        write_store(run, data=data)
+        with serve(store_file(run)) as viewer:
+            (row,) = viewer.get("executions/last/runs").data["runs"]
+            page = watched.open(f"{viewer.address}#/runs/{row['id']}")
+            page.wait_for_selector(".message")
+            assert page.locator("h3.turn").count() == 90
+            assert "turns\n90" in page.inner_text(".tiles")
+
+    def model_eval(self, says: str, *, asks: str) -> dict[str, Any]:
+        """Return an eval whose simulated user is a model that says always the same."""
+        simulate = {"user": "model", "target": "user-model", "opening": "My money!", "goal": "A refund."}
+        return {
+            "target": "agent",
+            "targets": [
+                {"name": "agent", "provider": "mock", "reply": asks},
+                {"name": "user-model", "provider": "mock", "reply": says},
+            ],
+            "cases": [{"id": "a", "simulate": simulate, "evaluators": [{"type": "contains", "value": "x"}]}],
+        }
+
+
+class TestUnknown:
+    def test_calls_that_are_not_reported_are_unknown(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        case = {"id": "a", "input": "x", "evaluators": [{"type": "contains", "value": "x"}]}
+        write_store(run, data={"targets": [{"name": "t", "provider": "mock", "reply": "x"}], "cases": [case]})
+        with serve(store_file(run)) as viewer:
+            page = watched.open(f"{viewer.address}#/executions/last?view=runs")
+            page.wait_for_selector(".runs-table .row")
+            assert "unknown" in page.inner_text(".runs-table .row")
+            page.click(".runs-table .row a")
+            page.wait_for_selector(".message")
+            assert "unknown\nthe reply does not report them" in page.inner_text(".tiles")
+            assert "calls unknown" in page.inner_text("section[aria-label=Conversation] h2")
+
+    def test_rows_that_cannot_be_loaded_are_named_and_asked_for_again(self, browser: Any, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        cases = [
+            {"id": f"c{at:03}", "input": "x", "evaluators": [{"type": "contains", "value": "x"}]} for at in range(250)
+        ]
+        write_store(run, data={"targets": [{"name": "echo", "provider": "mock"}], "cases": cases})
+        watched = Watched(browser)  # the browser logs each request that fails
+        with serve(store_file(run)) as viewer:
+            watched.page.route("**/runs?*cursor=*", lambda route: route.abort())
+            page = watched.open(f"{viewer.address}#/executions/last?view=runs")
+            page.wait_for_selector(".runs-table .row")
+            page.evaluate("scrollTo(0, document.body.scrollHeight)")
+            page.wait_for_selector("text=Further rows could not be loaded")
+            page.unroute("**/runs?*cursor=*")
+            page.click("text=Try again")
+            wait_until(page, "document.querySelector('.toolbar span').textContent === '250 runs'")
+        watched.context.close()
+
+
+def test_charts_of_a_report_follow_its_filters(watched: Watched, viewer: Served, project: Command) -> None:
+    def labels(address: str) -> list[str]:
+        page = watched.open(address)
+        page.wait_for_selector(".chart svg")
+        return [str(chart.get_attribute("aria-label")) for chart in page.query_selector_all(".chart svg")]
+
+    assert project.process("report", "-o", "charts.html").code == 0
+    report = (project.folder / "charts.html").as_uri()
+    name = execution_of(viewer)
+    for query in ("view=runs", "view=runs&status=fail"):
+        assert labels(f"{report}#/executions/{name}?{query}") == labels(f"{viewer.address}#/executions/{name}?{query}")
+        watched.page.goto("about:blank")
+    assert "of 8 runs" in labels(f"{report}#/executions/{name}?view=runs&status=fail")[0]
+
+
 class TestKeys:
     def test_all_keys(self, watched: Watched, viewer: Served) -> None:
         page = watched.open(f"{viewer.address}#/executions/last?view=runs")

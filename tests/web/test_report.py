@@ -37,7 +37,7 @@ class TestSources:
                     del entry["head"][field]
         assert out["agentv-block-0"] == stored["agentv-block-0"]
         assert out["agentv-index"]["runs"] == stored["agentv-index"]["runs"]
-        assert out["agentv-index"]["charts"] == stored["agentv-index"]["charts"]
+        assert out["agentv-index"]["facets"] == stored["agentv-index"]["facets"]
 
     def test_the_last_execution_is_the_default_and_the_file_is_private(self, project: Command) -> None:
         done = project("report")

@@ -104,7 +104,39 @@ class TestRun:
         assert [line["status"] for line in done.lines[:-1]] == ["fail"]
 
 
+class TestUnknown:
+    def test_calls_that_a_reply_does_not_report_are_not_zero(self, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        case = {"id": "a", "input": "x", "evaluators": [{"type": "contains", "value": "x"}]}
+        replies = ["x", {"text": "x", "output_messages": [{"role": "assistant", "content": "x"}]}]
+        targets = [{"name": f"t{at}", "provider": "mock", "reply": each} for at, each in enumerate(replies)]
+        write_store(run, data={"targets": targets, "cases": [case]})
+        with serve(store_file(run)) as viewer:
+            runs = viewer.get("executions/last/runs?sort=target").data["runs"]
+            assert [each["calls"] for each in runs] == [None, 0]
+            assert [viewer.get(f"runs/{each['id']}").data["calls"] for each in runs] == [None, 0]
+
+
 class TestComparisons:
+    def test_repeats_of_different_personas_are_not_mixed(self, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        case = {
+            "id": "a",
+            "persona": ["ann", "ben"],
+            "input": "x",
+            "evaluators": [{"type": "tool_trajectory", "maximums": {"*": 9}}],
+        }
+        targets = [{"name": "t", "provider": "mock", "reply": reply(ORDER)}]
+        personas = [{"id": "ann"}, {"id": "ben"}]
+        write_store(run, "--repeat", "2", data={"targets": targets, "personas": personas, "cases": [case]})
+        with serve(store_file(run)) as viewer:
+            path = "executions/last/repeats?case_id=a"
+            for query, persona in (("", "ann"), ("&persona=ann", "ann"), ("&persona=ben", "ben")):
+                answer = viewer.get(path + query).data
+                assert (answer["persona_id"], answer["personas"]) == (persona, ["ann", "ben"])
+                assert [each["repeat"] for each in answer["runs"]] == [0, 1]
+            assert viewer.get(f"{path}&persona=").status == 404
+
     def test_repeats_are_aligned_and_their_divergence_is_named(self, viewer: Served) -> None:
         answer = viewer.get("executions/last/repeats?case_id=refund-1").data
         assert len(answer["runs"]) == 4

@@ -52,6 +52,7 @@ from agentv.suggestions import suggest
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
+    from agentv.api.executors import ExecutorChoice
     from agentv.api.personas import PersonaKey
     from agentv.api.providers import ProviderKey
     from agentv.api.resume import StoreSession
@@ -95,6 +96,8 @@ class Prepared(Struct, frozen=True, kw_only=True):
     """Selects runs of the plan; `None` for all."""
     gates: Gates | None = None
     """Conditions that replace the rule that every run has to pass; `None` for that rule."""
+    executor: ExecutorChoice | None = None
+    """The engine that runs the targets; `None` for this process."""
 
     def runs(self) -> Iterator[PlannedRun]:
         """Yield the runs of the plan, each created when it is needed."""
@@ -295,6 +298,46 @@ async def execute(
     `on_start` receives the engine, which it can stop. With a `session`, results are written to its store, and reported
     after that.
     """
+    if prepared.executor is None:
+        return await _execute(prepared, reporters, out=out, on_start=on_start, session=session)
+    from agentv.api.executors import open_remote  # noqa: PLC0415 - for few executions
+
+    lost = _LostExecutor()
+    async with open_remote(
+        prepared.executor, prepared.evals, prepared.providers, prepared.opened, lost.stop
+    ) as executor:
+        if prepared.options.max_concurrency is None:
+            slots = executor.slots or 1
+            prepared = replace(prepared, options=replace(prepared.options, max_concurrency=slots))
+
+        def start(engine: Engine) -> None:
+            lost.engine = engine
+            if on_start is not None:
+                on_start(engine)
+
+        return await _execute(prepared, reporters, out=out, on_start=start, session=session)
+
+
+class _LostExecutor:
+    """Ends an execution whose executor is lost, so that it can be resumed."""
+
+    engine: Engine | None = None
+
+    def stop(self, error: AgentVError) -> None:
+        """Start no more runs, and report the error at the end."""
+        if self.engine is not None:
+            self.engine.broken = error
+            self.engine.halt()
+
+
+async def _execute(
+    prepared: Prepared,
+    reporters: Sequence[Reporter],
+    *,
+    out: tuple[str, ...] = (),
+    on_start: Callable[[Engine], Any] | None = None,
+    session: StoreSession | None = None,
+) -> Summary:
     execution = _RunningExecution(prepared, reporters, session)
     execution.start()
     async with open_providers(prepared.evals, prepared.providers, prepared.opened):
@@ -399,6 +442,8 @@ class _RunningExecution:
         names = PlanNames([eval_.id for eval_ in prepared.evals], self._targets)
         self._totals = Totals(self._id, prepared.planned, names, started_at, prepared.gates)
         self._reporters = ReporterGroup(reporters)
+        self._unpublished: list[RunFinished] = []
+        """Results that are published in the next step of the event loop; with a store, its writer holds them."""
         self.store = None
         if session is not None:
             self.store = ExecutionStore(session, prepared, self._publish_results, self._stop)
@@ -445,6 +490,7 @@ class _RunningExecution:
 
     def finish(self, out: tuple[str, ...]) -> Summary:
         """Publish and return the summary, or raise the error that ended the execution early."""
+        self._publish_group()
         engine, store, reporters = self.engine, self.store, self._reporters
         planned, runs = self._prepared.planned.runs, self._totals.runs
         error = reporters.error or engine.broken or (store and store.error) or self._missing_runs()
@@ -469,8 +515,15 @@ class _RunningExecution:
         """Publish a result, or queue it for the store, which publishes it once it is written."""
         if self.store is not None:
             return self.store.writer.enqueue(event, attempts)
-        self._publish_results((event,))
+        if not self._unpublished:  # results of one step of the event loop are published together
+            asyncio.get_running_loop().call_soon(self._publish_group)
+        self._unpublished.append(event)
         return None
+
+    def _publish_group(self) -> None:
+        events, self._unpublished = self._unpublished, []
+        if events:
+            self._publish_results(events)
 
     def _publish_results(self, events: Sequence[RunFinished]) -> None:
         for event in events:

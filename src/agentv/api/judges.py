@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
-from agentv.api.providers import ProviderKey, close_providers, find_secrets, open_provider, scope_of
+from agentv.api.providers import ProviderKey, find_secrets, scope_of
 from agentv.api.store_files import find_kind, store_path
 from agentv.errors import EvaluationError, Problem, SpecError, StoreError
 from agentv.evals import Eval, iter_evaluators
 from agentv.jsonio import dump_json
 from agentv.protocols import OpenProvider
+from agentv.providers.opening import close_providers, open_provider
 from agentv.providers.python import Function
 from agentv.redaction import Redactor
 from agentv.redaction.credential_patterns import is_credential_field

@@ -1,15 +1,19 @@
-"""Executions and runs of lists as JSON data: the same in `--json` of the commands and in the API of the viewer."""
+"""Executions, runs and labels as JSON data: the same in `--json` of the commands and in the API of the viewer."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import json
 from msgspec.structs import asdict, replace
 
+from agentv.api.runs import case_of, translate_damage
+from agentv.errors import DamagedRunError
+from agentv.jsonio import dump_json
 from agentv.scoring.statistics import wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from agentv.model.listing import FacetRow, ListedRun, RunLabel
     from agentv.model.stored import ActiveWorker, ExecutionRow, RunRow
@@ -21,6 +25,8 @@ FACETS = ("evals", "targets", "personas", "statuses", "tools", "tags")
 """Names of the values that runs can be filtered by."""
 SUMMARY_FIELDS = ("latency_ms", "tokens_usage", "cost_usd", "evals")
 """Fields of a summary that lists show."""
+REPLY_FIELDS = ("text", "output_messages", "trace")
+"""Fields of a reply that a judge may look at."""
 
 
 def current_state(store: Store, row: ExecutionRow) -> tuple[ExecutionRow, list[ActiveWorker]]:
@@ -81,3 +87,26 @@ def facet_counts(rows: Iterable[FacetRow]) -> dict[str, list[dict[str, Any]]]:
 def label_item(label: RunLabel | None) -> dict[str, Any] | None:
     """Return a label as JSON data."""
     return None if label is None else asdict(label)
+
+
+def label_lines(store: Store, execution_id: str | None = None) -> Iterator[bytes]:
+    """Yield a line for each label: the reply with its input, the label and the note; damaged runs are left out."""
+    for labelled in store.labelled_runs(execution_id):
+        for run in store.stored_runs(labelled.execution_id, labelled.key):
+            try:
+                with translate_damage(run):
+                    case, _ = case_of(run)
+                    record = {} if run.line is None else json.decode(run.line)
+                    stored = {} if run.response is None else json.decode(run.response)
+            except DamagedRunError:
+                continue
+            reply = {name: stored[name] for name in REPLY_FIELDS if stored.get(name)}
+            line: dict[str, Any] = {
+                "id": f"{labelled.execution_id}-{run.key}",
+                "input": list(case.input_messages) or None,
+                "expected": case.expected_messages,
+                "reply": reply or record.get("candidate", ""),
+                "label": labelled.label.label,
+                "note": labelled.label.note or None,
+            }
+            yield dump_json({name: value for name, value in line.items() if value is not None}) + b"\n"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from agentv.errors import AgentVError
-from agentv.model.request import Request, Scope
-from agentv.model.response import NOT_STARTED
-from agentv.protocols import LoadingSession, OpenProvider, ProviderSettings
-from agentv.providers.base import failure
+from agentv.model.request import Scope
+from agentv.protocols import OpenProvider, ProviderSettings
+from agentv.providers.opening import FailedSession, close_providers, open_provider
 from agentv.redaction import Redactor
 from agentv.redaction.secret_variables import credential_variables, is_secret_variable
 from agentv.spec.environment import env_variables
@@ -19,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
     from agentv.evals import Eval, Target
-    from agentv.model.response import ProviderResponse
     from agentv.protocols import Provider
 
 ProviderKey = tuple[str, str]
@@ -68,38 +64,6 @@ def scope_of(eval_: Eval, target: str = "") -> Scope:
     return Scope(root=eval_.root, folder=folder, eval_folder="" if folder == eval_.folder else eval_.folder)
 
 
-async def open_provider(provider: Provider, scope: Scope) -> OpenProvider | str:
-    """Open a provider; return the reason if that fails."""
-    try:
-        async with asyncio.timeout(OPEN_TIMEOUT_S):
-            session = await provider.open(scope)
-    except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-        return str(error) if isinstance(error, AgentVError) else f"{type(error).__name__}: {error}"
-    if session is not None and _replaces_invoke(provider):
-        await close_providers([OpenProvider.of(provider, session)])
-        about = f"{type(provider).__name__!r} replaces `invoke` of a provider that returns a session"
-        return f"{about}: wrap the session that `super().open(scope)` returns"
-    if isinstance(session, LoadingSession):
-        with suppress(TimeoutError):  # the first request waits for the rest
-            async with asyncio.timeout(LOAD_TIMEOUT_S):
-                await session.load_code()
-    return OpenProvider.of(provider, session)
-
-
-def _replaces_invoke(provider: Provider) -> bool:
-    """Return whether a subclass defines `invoke` and inherits `open`, whose session would be used instead."""
-    defined = [name for cls in type(provider).__mro__ for name in ("open", "invoke") if name in vars(cls)]
-    return defined[:1] == ["invoke"]
-
-
-async def close_providers(providers: Iterable[OpenProvider]) -> None:
-    """Close providers; a failure is ignored, because all results are known by then."""
-    for provider in providers:
-        with suppress(Exception):
-            async with asyncio.timeout(CLOSE_TIMEOUT_S):
-                await provider.session.close()
-
-
 @asynccontextmanager
 async def open_providers(
     evals: Iterable[Eval], providers: Mapping[ProviderKey, Provider], opened: dict[ProviderKey, OpenProvider]
@@ -107,6 +71,8 @@ async def open_providers(
     """Open the providers, add them to `opened` and close them at the end; one that fails gets a `FailedSession`."""
     by_id = {eval_.id: eval_ for eval_ in evals}
     for key, provider in providers.items():
+        if key in opened:  # by an executor
+            continue
         result = await open_provider(provider, scope_of(by_id[key[0]], key[1]))
         if isinstance(result, str):
             result = OpenProvider(ProviderSettings(), FailedSession(f"the target could not be opened: {result}"))
@@ -115,18 +81,3 @@ async def open_providers(
         yield
     finally:
         await close_providers(opened.values())
-
-
-class FailedSession:
-    """Session that answers every request with the reason why the provider could not be opened."""
-
-    def __init__(self, message: str) -> None:
-        self._message = message
-
-    async def invoke(self, request: Request) -> ProviderResponse:
-        """Return the failure."""
-        del request
-        return failure("transport", self._message, code=NOT_STARTED)
-
-    async def close(self) -> None:
-        """Do nothing."""

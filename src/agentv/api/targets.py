@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from agentv.api.providers import close_providers, find_secrets, open_provider
+from agentv.api.providers import find_secrets
 from agentv.api.runs import translate_damage
 from agentv.api.score import Scorer
 from agentv.api.store_files import StoreLocation, open_location, project_store
@@ -31,6 +31,7 @@ from agentv.model.targets import (
 )
 from agentv.protocols import ProviderSettings
 from agentv.providers.base import failure
+from agentv.providers.opening import close_providers, open_provider
 from agentv.redaction import Redactor
 from agentv.registry import evaluator_names, find_provider
 from agentv.run.attempt import RetryPolicy, try_many, try_run

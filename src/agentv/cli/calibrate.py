@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agentv.api.calibrate import calibrate, find_subject
 from agentv.api.judges import open_judge_cache
-from agentv.api.labels import label_lines
+from agentv.api.listing import label_lines
 from agentv.api.store_files import open_existing_store, store_path
 from agentv.cli.options import (
     ENV_FILE,

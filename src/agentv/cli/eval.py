@@ -50,6 +50,16 @@ from agentv.cli.options import (
 @MAX_JUDGE_COST
 @NO_CACHE
 @click.option("--max-tokens", type=POSITIVE, metavar="N", help="Start no more runs once this many tokens are used.")
+@click.option(
+    "--executor",
+    metavar="ADDRESS",
+    default="local",
+    help="Run targets on `dask` or dask://HOST:PORT; local.",
+)
+@click.option("--no-ship", is_flag=True, help="Workers have the project at the same path: do not send it.")
+@click.option(
+    "--allow-unencrypted", is_flag=True, help="Send variables to workers on other hosts without encryption, too."
+)
 @click.option("--shard", type=ShardType(), metavar="I/N", help="Run shard I of N; `agentv merge` merges the results.")
 @click.option(
     "--resume",

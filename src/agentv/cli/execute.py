@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from agentv.api.evaluate import load
 from agentv.api.execution import execute, prepare
+from agentv.api.executors import ExecutorChoice
 from agentv.api.store_files import address_secrets, store_path
 from agentv.api.untrusted import Permissions, check_untrusted_store
 from agentv.cli.interrupts import handled_interrupts
@@ -111,6 +112,15 @@ def _prepare(args: EvalArgs) -> Prepared:
     location = _find_location(evals, args, untrusted)
     secrets = address_secrets(location)
     prepared = prepare(evals, args.options, untrusted=untrusted, dry=args.dry_run, secrets=secrets)
+    if args.executor != "local":
+        choice = ExecutorChoice(
+            address=args.executor,
+            ship=not args.no_ship,
+            allow_unencrypted=args.allow_unencrypted,
+            with_raw=(args.persist or evals[0].persist) == "full",
+        )
+        choice.make_cluster()  # an unknown name is reported before anything runs
+        prepared = replace(prepared, executor=choice)
     if args.min_pass_rate is None and args.max_regressions is None:
         return prepared
     if args.resumes and args.max_regressions is not None and args.baseline is None:

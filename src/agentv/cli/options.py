@@ -200,6 +200,9 @@ class EvalArgs(OutputArgs, frozen=True, kw_only=True):
     allow_env: tuple[str, ...]
     allow_host: tuple[str, ...]
     env_file: str | None
+    executor: str = "local"
+    no_ship: bool = False
+    allow_unencrypted: bool = False
 
     @property
     def resumes(self) -> bool:

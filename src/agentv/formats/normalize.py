@@ -11,8 +11,6 @@ from agentv.formats.response import decode_fields
 from agentv.model.conversation import TraceEvent, TraceSummary
 from agentv.model.response import ErrorKind, ProviderResponse, ResponseError, TokensUsage, Unread
 
-_TYPES = {"error": ResponseError, "trace_summary": TraceSummary, "tokens_usage": TokensUsage, "metadata": dict}
-
 
 def normalize(response: ProviderResponse) -> ProviderResponse:
     """Convert the fields of a reply to their declared types: user code may pass dicts and lists."""
@@ -37,10 +35,14 @@ def _is_normalized(response: ProviderResponse) -> bool:
     return (
         (messages is None or (type(messages) is tuple and all(map(is_normalized, messages))))
         and (trace is None or (type(trace) is tuple and all(isinstance(event, TraceEvent) for event in trace)))
-        and all((value := getattr(response, name)) is None or isinstance(value, kind) for name, kind in _TYPES.items())
+        and (response.error is None or isinstance(response.error, ResponseError))
+        and (response.trace_summary is None or isinstance(response.trace_summary, TraceSummary))
+        and (response.tokens_usage is None or isinstance(response.tokens_usage, TokensUsage))
+        and (response.metadata is None or isinstance(response.metadata, dict))
         and isinstance(response.text, str)
         and type(response.warnings) is tuple
-        and all(isinstance(place, Unread) for place in (*response.unread, *response.incomplete))
+        and (response.unread == () or all(isinstance(place, Unread) for place in response.unread))
+        and (response.incomplete == () or all(isinstance(place, Unread) for place in response.incomplete))
     )
 
 

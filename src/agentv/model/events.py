@@ -21,6 +21,8 @@ class Attempt(Struct, frozen=True, kw_only=True, gc=False):
     """Time before the request was sent: for the rate limiter, or backoff after earlier failures."""
     turn: int | UnsetType = UNSET
     """Turn of the request; only if it failed in a conversation."""
+    worker: str | UnsetType = UNSET
+    """Worker that ran it; only with an executor."""
 
 
 class ExecutionStarted(Struct, frozen=True, kw_only=True):

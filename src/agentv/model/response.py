@@ -65,6 +65,10 @@ class ResponseError(Struct, frozen=True, kw_only=True):
     """Time to wait that the target asked for (`Retry-After`); only where it did."""
 
 
+WORKER = "worker"
+"""Key in the metadata of a reply: the worker of an executor that ran the attempt."""
+WORKER_LOST = "worker_lost"
+"""Error code of an attempt whose worker ended before it replied."""
 TRACEBACK, PRINTED = "traceback", "printed"
 """Keys in the metadata of a Python agent's reply: the traceback of its exception, and the text that it printed."""
 

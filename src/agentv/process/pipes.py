@@ -1,6 +1,9 @@
 """Pipes of a process: bounded output, line splitting, interactive stdin and stdout."""
 
+import os
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from agentv.model.marks import cut_mark
@@ -198,3 +201,30 @@ def open_pipe(command: Command, pipe: InteractivePipe | None) -> tuple[BoundedOu
         pipe.is_closing = True
     pipe.pending[:0] = command.stdin
     return stdout, stderr, pipe
+
+
+class StandardPipes(NamedTuple):
+    """File descriptors of a protocol on stdin and stdout, duplicated so that user code cannot write to them."""
+
+    requests: int
+    replies: int
+
+
+def take_standard_pipes() -> StandardPipes:
+    """Duplicate stdin and stdout for a protocol, and replace them by an empty stdin and by stderr."""
+    pipes = StandardPipes(os.dup(0), os.dup(1))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    # Flush after the replacement: text printed while modules were loaded is not a reply either.
+    with suppress(AttributeError, OSError, ValueError):  # user code has replaced or closed it
+        sys.stdout.flush()
+    sys.stdout = sys.stderr
+    return pipes
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all data, in one piece if the pipe has room."""
+    while data:
+        data = data[os.write(descriptor, data) :]

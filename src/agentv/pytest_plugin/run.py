@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from agentv.api.execution import make_engine, prepare
 from agentv.api.judges import is_judge, with_read_only_cache
-from agentv.api.providers import close_providers, open_provider, scope_of
+from agentv.api.providers import scope_of
 from agentv.errors import AgentVError
+from agentv.providers.opening import close_providers, open_provider
 from agentv.run.records import new_id
 
 if TYPE_CHECKING:

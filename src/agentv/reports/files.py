@@ -90,9 +90,10 @@ class RecordFile:
 
     def handle_many(self, events: Sequence[RunFinished]) -> None:
         """Write several results in one step, or as many of them as there is space for."""
-        entries = [
-            self.encode(event.line or self._redactor.line(dump_json(event.record), RECORD_NAMES)) for event in events
-        ]
+        lines: Sequence[bytes] = [event.line or b"" for event in events]
+        if not all(lines):
+            lines = self._redactor.lines([dump_json(event.record) for event in events], RECORD_NAMES)
+        entries = [self.encode(line) for line in lines]
         try:
             self._write(b"".join(entries))
         except OSError:

@@ -7,7 +7,7 @@ from os import urandom
 from random import uniform
 from time import perf_counter
 from types import coroutine
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from agentv.formats.normalize import drop_invalid_numbers, failure_from_exceptio
 from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.unread import with_unread
 from agentv.model.events import Attempt
-from agentv.model.response import NOT_STARTED, UNREACHABLE, ProviderResponse, ResponseError, Unread
+from agentv.model.response import NOT_STARTED, UNREACHABLE, WORKER, ProviderResponse, ResponseError, Unread
 from agentv.process.threads import raised_by_user_code
 from agentv.protocols import PARTIAL_REPLY, REPLIES
 from agentv.run.circuit_breaker import is_unreachable
@@ -25,11 +25,12 @@ from agentv.run.options import DEFAULT_RETRIES, DEFAULT_TIMEOUT_S
 from agentv.run.rate_limit import QUOTA_EXHAUSTED, RATE_LIMITED, Permit, RateLimiter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
 
     from agentv.evals import Limits
     from agentv.model.request import Request
     from agentv.protocols import BatchSession, ProviderSession, ProviderSettings
+    from agentv.protocols.executors import TimedSession
     from agentv.run.options import RunOptions
 
 
@@ -96,6 +97,8 @@ class RetryPolicy(NamedTuple):
     """`False` if replies are recorded, so that the duration of an attempt is not the agent's latency."""
     plain_blocks: Sequence[str] = ()
     """Block types of the target's replies that hold no tool calls."""
+    is_remote: bool = False
+    """`True` if the session is a `TimedSession`, which enforces the timeout where the request runs."""
 
     @classmethod
     def resolve(cls, options: RunOptions, settings: ProviderSettings, limits: Limits) -> RetryPolicy:
@@ -147,6 +150,7 @@ class AttemptHistory:
             error=error,
             thread_id=response.thread_id,
             waited_ms=self.waited_ms,
+            worker=(response.metadata or {}).get(WORKER, UNSET) if policy.is_remote else UNSET,
         )
         before, self.log = self.log, (*self.log, attempt)
         if response.success or error is None or not self._may_retry(error, policy):
@@ -200,7 +204,18 @@ def was_refused(error: ResponseError) -> bool:
 
 def new_conversation_id() -> str:
     """Return the id of a new conversation."""
-    return urandom(8).hex()
+    return next(_RANDOM_IDS)
+
+
+def _random_ids() -> Iterator[str]:
+    # Many at a time: each call of the system gives up the interpreter's lock, and waits for the store's thread.
+    while True:
+        digits = urandom(8 * IDS_AT_ONCE).hex()
+        yield from [digits[at : at + 16] for at in range(0, len(digits), 16)]
+
+
+IDS_AT_ONCE = 256
+_RANDOM_IDS = _random_ids()
 
 
 class Slot:
@@ -283,7 +298,7 @@ async def try_many(
         start = perf_counter()
         try:
             batch = [history.request for history in pending.values()]
-            responses = await _attempt_many(session, batch, policy)
+            responses = await attempt_many(session, batch, policy)
             was_broken = limiter.is_broken
         finally:
             limiter.release(permit, responses)
@@ -382,9 +397,12 @@ def _estimate_tokens(request: Request) -> float:
 
 async def _attempt(session: ProviderSession, request: Request, policy: RetryPolicy) -> ProviderResponse:
     start = perf_counter()
-    deadline = asyncio.timeout(policy.timeout_s)
+    deadline = asyncio.timeout(None if policy.is_remote else policy.timeout_s)
     try:
-        response = await run_eagerly(deadline, session.invoke(request))
+        if policy.is_remote:
+            response = await cast("TimedSession", session).invoke_within(request, policy.timeout_s)
+        else:
+            response = await run_eagerly(deadline, session.invoke(request))
     except BaseException as error:
         # An exception of an agent or a provider is an error of this run alone, unless it ends this task.
         if _ends_task(error):
@@ -396,13 +414,18 @@ async def _attempt(session: ProviderSession, request: Request, policy: RetryPoli
     return response
 
 
-async def _attempt_many(
+async def attempt_many(
     session: BatchSession, requests: Sequence[Request], policy: RetryPolicy
 ) -> Sequence[ProviderResponse]:
-    deadline = asyncio.timeout(policy.timeout_s)
+    """Send a batch once, and return one valid reply for each request."""
+    deadline = asyncio.timeout(None if policy.is_remote else policy.timeout_s)
     try:
         async with deadline:
-            responses = list(await session.invoke_many(requests))
+            if policy.is_remote:
+                remote = cast("TimedSession", session)
+                responses = list(await remote.invoke_many_within(requests, policy.timeout_s))
+            else:
+                responses = list(await session.invoke_many(requests))
     except BaseException as error:
         if _ends_task(error):
             raise

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentv.run.store_writer import StoreWriter
 
 
-MAX_BLOCK = 512
+MAX_BLOCK = 1024
 MAX_BLOCK_BYTES = 1_000_000
 """Size of the cases in one block: large cases are held a few at a time."""
 FAST_S = 0.2

@@ -15,6 +15,7 @@ from agentv.model.events import AttemptFinished, RunFinished
 from agentv.model.request import PersonaSettings, Request, Scope
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.results import RunResult
+from agentv.protocols.executors import TimedSession
 from agentv.run.attempt import (
     RetryPolicy,
     RunAttempts,
@@ -79,6 +80,8 @@ class Engine:
         self._on_attempt = on_attempt
         self._claimed = None if claims is None else ClaimQueue(runs, claims)
         self._policies: dict[tuple[str, str], RetryPolicy] = {}
+        self._surroundings: dict[tuple[str, str], tuple[TraceLoader, Scope]] = {}
+        """Trace loaders and folders of targets."""
         self.limiters: dict[bytes, RateLimiter] = {}
         """Rate limiters by the settings of targets."""
         self._batches: dict[tuple[str, str], list[PlannedRun]] = {}
@@ -197,11 +200,16 @@ class Engine:
 
     async def _evaluate(self, planned: PlannedRun, outcome: RunAttempts, started_at: str) -> RunFinished:
         case = planned.case.case
+        key = (planned.eval.id, planned.target.name)
+        surroundings = self._surroundings.get(key)
+        if surroundings is None:
+            scope = Scope(root=planned.eval.root, folder=planned.eval.folder)
+            surroundings = self._surroundings[key] = (self._follow(planned), scope)
         scorer = CaseScorer(
             planned.case.checks,
             case,
-            follow=self._follow(planned),
-            scope=Scope(root=planned.eval.root, folder=planned.eval.folder),
+            follow=surroundings[0],
+            scope=surroundings[1],
             ask=None if self.judges is None else self.judges.for_eval(planned.eval),
         )
         response = outcome.response
@@ -223,6 +231,7 @@ class Engine:
                 self._shard,
                 sides,
                 self.redact,
+                scorer.known,
             ),
             response=response,
             sides=sides,
@@ -307,6 +316,7 @@ class Engine:
             limiter=limiter,
             on_attempt=None if self._on_attempt is None else self._make_attempt_reporter(planned, self._on_attempt),
             count_cost=self.spending.make_cost_counter(settings, planned.eval.prices),
+            is_remote=isinstance(self._providers[planned.eval.id, planned.target.name].session, TimedSession),
         )
 
     def _make_attempt_reporter(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agentv.run.options import RunOptions
     from agentv.run.plan import PlannedRun
     from agentv.run.shards import ShardPlan
+    from agentv.scoring.calls import Calls
     from agentv.scoring.turns import Exchange
 
 MAX_INPUT = 1_000
@@ -49,8 +50,12 @@ def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
     shard: ShardPlan | None,
     sides: tuple[DiffLabels | None, ...] = (),
     redact: Callable[[str], str] = str,
+    known: Calls | None = None,
 ) -> ResultRecord:
-    """Return the result record of one run; `redact` is applied to texts before they are cut."""
+    """Return the result record of one run; `redact` is applied to texts before they are cut.
+
+    `known` are the calls of the reply, if they were resolved already.
+    """
     response, case = outcome.response, planned.case.case
     record = ResultRecord(
         execution_id=execution_id,
@@ -77,13 +82,13 @@ def make_record(  # noqa: PLR0913, PLR0917 - a record has many sources
         shard=shard.shard(planned) if shard else UNSET,
         unread=response.unread or UNSET,
         calls_complete=result.calls_complete,
-        tags=tuple(dict.fromkeys(case.tags)) or UNSET,
+        tags=tuple(dict.fromkeys(case.tags)) if case.tags else UNSET,
         place=str(planned.case.location or "") or UNSET,
         input=_cut(_prompt(_asked(case, response)), MAX_INPUT, redact) or UNSET,
-        calls=_recorded_calls(response, redact),
+        calls=_recorded_calls(known or resolve_calls(response), redact),
         metadata=case.metadata or UNSET,
         persona_id=case.persona_id or UNSET,
-        turns=recorded_turns(response, redact) or UNSET,
+        turns=recorded_turns(response, redact) if response.turns else UNSET,
         ended_by=response.ended_by or UNSET,
         fault=UNSET if response.ended_by is None else fault_of(result),
         simulator=response.simulator or UNSET,
@@ -138,9 +143,9 @@ def _prompt(messages: Sequence[Message]) -> str:
     return next((message.text for message in reversed(messages) if message.role == "user"), "")
 
 
-def _recorded_calls(response: ProviderResponse, redact: Callable[[str], str]) -> tuple[RecordedCall, ...] | UnsetType:
+def _recorded_calls(known: Calls, redact: Callable[[str], str]) -> tuple[RecordedCall, ...] | UnsetType:
     """Return the first calls with their inputs; unset if the reply does not tell its calls."""
-    calls = resolve_calls(response).calls
+    calls = known.calls
     if calls is None:
         return UNSET
     return tuple(

@@ -146,6 +146,8 @@ class CaseScorer:
         self._scope = scope
         self._ask = ask
         self._warnings = tuple([warning for checked in checks for warning in checked.warnings])
+        self.known: Calls | None = None
+        """Calls of the reply that was evaluated last."""
 
     @property
     def checks(self) -> Sequence[ConfiguredEvaluator]:
@@ -155,6 +157,7 @@ class CaseScorer:
     async def evaluate(self, response: ProviderResponse) -> RunResult:
         """Evaluate one reply."""
         known, context = self.read(response)
+        self.known = known
         if context is None:
             return self.unmeasured(response, known)
         readings = self.readings(context)

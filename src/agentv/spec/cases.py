@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 
 from agentv.errors import Problem, SpecError
 from agentv.evals import CheckedCase, ConfiguredEvaluator, iter_evaluators
+from agentv.model.conversation import Message
 from agentv.model.request import Case, OneTurn
 from agentv.spec.evaluators import (
     CASE_NEVER_FAILS,
@@ -21,7 +23,7 @@ from agentv.spec.evaluators import (
     with_expected_messages,
 )
 from agentv.spec.file_format import CaseEntry, DefaultsEntry
-from agentv.spec.messages import VariableFiller, check_expected_field, check_messages
+from agentv.spec.messages import FILE_PREFIX, VariableFiller, check_expected_field, check_messages
 from agentv.spec.personas import select_personas
 from agentv.spec.simulation import CheckedSimulation, check_simulation
 from agentv.spec.turns import check_golden_path, check_turns
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agentv.errors import Location
-    from agentv.model.conversation import Message
     from agentv.model.request import Persona, Turn
     from agentv.spec.targets import JudgeNames
 
@@ -42,6 +43,7 @@ NOT_A_REASON = {"", "y", "n", "yes", "no", "on", "off", "true", "false"}
 CAMEL_CASE = {"inputMessages": "input_messages", "expectedMessages": "expected_messages"}
 MESSAGE_FIELDS = {"input_messages": "input", "expected_messages": "expected"}
 """Fields of messages, and their short names."""
+NOT_WRITTEN = (UNSET,) * 5
 
 
 class EvaluatorObjects(NamedTuple):
@@ -134,6 +136,8 @@ class CaseReader:
             entry, problems = build(CaseEntry, text, "")
         if entry is None:
             return None, [*problems, *self._find_more_problems(text, problems, objects)]
+        if files is None and objects is None and (plain := self._read_plain(entry, index, location)) is not None:
+            return plain, []
         cases, checks, problems = self._make(entry, files, objects)
         if problems or not cases:
             return None, problems
@@ -154,6 +158,49 @@ class CaseReader:
         if len(cases) > 1:
             checked = replace(checked, variants=tuple([replace(checked, case=case) for case in cases]))
         return checked, []
+
+    @cached_property
+    def _plain_checks(self) -> tuple[ConfiguredEvaluator, ...] | None:
+        """Evaluators of a case with an input and nothing else to check; `None` if they depend on the case."""
+        checks = self._default_checks
+        if not can_fail(checks) or self._defaults.persona is not None:
+            return None
+        return None if any(_is_golden(checked) for checked in iter_evaluators(checks)) else tuple(checks)
+
+    @cached_property
+    def _plain_warnings(self) -> tuple[str, ...]:
+        return tuple([warning for checked in self._default_checks for warning in checked.warnings])
+
+    def _read_plain(self, entry: CaseEntry, index: int, location: Location | None) -> CheckedCase | None:
+        """Return a case that has one text as its input and the default evaluators; `None` if it has more than that.
+
+        Most rows of a dataset are such cases, and each is read twice. `_make` returns the same for them.
+        """
+        text, checks = entry.input, self._plain_checks
+        if checks is None or type(text) is not str or "{{" in text or text.startswith(FILE_PREFIX):
+            return None
+        if entry.evaluators or entry.skip or entry.persona is not None or entry.threshold == 0:
+            return None
+        others = (entry.input_messages, entry.expected, entry.expected_messages, entry.turns, entry.simulate)
+        if others != NOT_WRITTEN:
+            return None
+        defaults = self._defaults
+        return CheckedCase(
+            case=Case(
+                id=str(entry.id),
+                input_messages=(Message(role="user", content=text),),
+                vars={**defaults.vars, **entry.vars} if defaults.vars else entry.vars,
+                tags=(*defaults.tags, *entry.tags),
+                threshold=defaults.threshold if entry.threshold is None else entry.threshold,
+                metadata=entry.metadata,
+            ),
+            checks=checks,
+            index=index,
+            repeat=entry.repeat or defaults.repeat or 1,
+            only=entry.only,
+            location=location,
+            warnings=self._plain_warnings,
+        )
 
     def _find_more_problems(
         self, text: bytes, problems: list[Problem], objects: EvaluatorObjects | None

@@ -1,7 +1,8 @@
-"""A stored run opened for the viewer: its head, and windows of its conversation."""
+"""A stored run opened for the viewer: its head, and windows of its conversation, with long values cut."""
 
 from __future__ import annotations
 
+import re
 from array import array
 from contextlib import suppress
 from itertools import accumulate
@@ -19,7 +20,6 @@ from agentv.reports.diff import diff_rows
 from agentv.scoring.calls import calls_from_trace
 from agentv.scoring.scorer import CaseScorer
 from agentv.spec.evaluators import check_evaluators
-from agentv.web.clipping import clip
 
 if TYPE_CHECKING:
     from agentv.model.results import DiffLabels, EvaluatorResult
@@ -33,8 +33,18 @@ MAX_RELABELLED = 1_000_000
 """Bytes of a reply up to which missing labels of a diff are made again."""
 ALIGNED = ("tool_trajectory", "expected_messages")
 """Evaluators whose result is an alignment."""
-EXTRA_FIELDS = ("turns", "ended_by", "fault", "tags", "metadata", "unread", "calls_complete", "latency_share_of")
+EXTRA_FIELDS = (
+    "turns", "ended_by", "fault", "simulator", "tags", "metadata", "unread", "calls_complete", "latency_share_of",
+)  # fmt: skip
 """Fields of a record that it has only if there is something to say."""
+
+MAX_TEXT = 10_000
+"""Characters of a text, or of a value as JSON, that a page shows unasked."""
+CUT_TEXT = 2_000
+"""Characters that are shown of a longer one."""
+CUT = "$cut"
+"""Key of the object that stands for a value that was cut."""
+_BASE64 = re.compile(r"(?:data:[\w.+-]+/[\w.+-]+(?:;[\w=.-]+)*;base64,)?[A-Za-z0-9+/_-]{400,}={0,2}")
 
 
 class _MessageHead(Struct):
@@ -93,6 +103,14 @@ class RunDocument:
         """Number of tool calls in these messages."""
         return self._calls_before[-1]
 
+    @property
+    def known_calls(self) -> int | None:
+        """Number of tool calls as far as the reply reports them; `None` if it tells nothing about calls."""
+        summary = None if self._record is None else self._record.trace_summary
+        if summary is None:
+            return self.total_calls or None
+        return max(self.total_calls, sum(summary.tool_calls_by_name.values()))
+
     def head(self) -> dict[str, Any]:
         """Return everything but the conversation, without payloads that are long."""
         run, line = self.run, self.line
@@ -119,11 +137,11 @@ class RunDocument:
             "attempt_log": [{"round": number, **_plain(attempt)} for number, attempt in run.attempt_log],
             "error": clip(line.get("error")),
             "warnings": line.get("warnings") or [],
-            **{name: clip(line[name]) for name in EXTRA_FIELDS if name in line},
+            **{name: _clip_each(line[name]) for name in EXTRA_FIELDS if name in line},
             "answer": clip(line.get("candidate") or ""),
             "evaluators": self._evaluators(),
             "messages": self.total_messages,
-            "calls": self.total_calls,
+            "calls": self.known_calls,
             "output_from": self.output_from,
             "is_reply_stored": run.response is not None,
             "case": clip(json.decode(json.encode(self.case))),
@@ -224,3 +242,47 @@ def _plain(value: Struct) -> dict[str, Any]:
         for name, item in asdict(value).items()
         if not isinstance(item, UnsetType)
     }
+
+
+def clip(value: Any) -> Any:
+    """Return a value for a page: long texts and base64 data are replaced by their beginning and their length."""
+    if isinstance(value, str):
+        return _clip_text(value)
+    if isinstance(value, dict | list) and value:
+        encoded = dump_json(value)
+        if len(encoded) <= MAX_TEXT and not _may_hold_base64(encoded):
+            return value
+        clipped = _clip_items(value)
+        size = len(dump_json(clipped))
+        return clipped if size <= MAX_TEXT else _cut(encoded.decode(), "json")
+    return value
+
+
+def _clip_each(value: Any) -> Any:
+    """Clip the items of a list one by one, so that a long list stays a list."""
+    return [clip(item) for item in value] if isinstance(value, list) else clip(value)
+
+
+def _clip_items(value: Any, depth: int = 0) -> Any:
+    """Clip the texts inside of a value; what is deeply nested stays as it is, and is cut as a whole."""
+    if isinstance(value, str):
+        return _clip_text(value)
+    if depth > 8 or not isinstance(value, dict | list):  # noqa: PLR2004 - deeper values are cut as JSON
+        return value
+    if isinstance(value, list):
+        return [_clip_items(item, depth + 1) for item in value]
+    return {key: _clip_items(item, depth + 1) for key, item in value.items()}
+
+
+def _clip_text(text: str) -> Any:
+    if len(text) >= 400 and _BASE64.fullmatch(text):  # noqa: PLR2004 - the shortest base64 that is left out
+        return {CUT: text[:60], "characters": len(text), "form": "base64"}
+    return text if len(text) <= MAX_TEXT else _cut(text, "text")
+
+
+def _cut(text: str, form: str) -> dict[str, Any]:
+    return {CUT: text[:CUT_TEXT], "characters": len(text), "form": form}
+
+
+def _may_hold_base64(encoded: bytes) -> bool:
+    return len(encoded) >= 400  # noqa: PLR2004 - as above

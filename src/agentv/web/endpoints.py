@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct, field, json
 
-from agentv.api.labels import label_lines
-from agentv.api.listing import current_state, execution_item, facet_counts, label_item, run_item
+from agentv.api.listing import current_state, execution_item, facet_counts, label_item, label_lines, run_item
 from agentv.errors import AgentVError
 from agentv.formats.run_export import write_run
 from agentv.model.listing import HumanVerdict, ListStatus, RunCursor, RunFilter, RunQuery, RunSort
 from agentv.model.stored import DAMAGED
 from agentv.web.charts import histograms
-from agentv.web.comparisons import align_repeats, compare_executions
 from agentv.web.document import WINDOW
 from agentv.web.snippets import CopyForm, command_of, copy_text
+from agentv.web.store_view import align_repeats, compare_executions
 
 if TYPE_CHECKING:
     from agentv.web.store_view import StoreView
@@ -250,8 +249,8 @@ ENDPOINTS = (
              parameters=(EXECUTION, *FILTERS), schema="Failures"),
     Endpoint(path=f"{_OF}/charts", doc="Return histograms of score, latency, cost and tokens.", answer=_charts,
              parameters=(EXECUTION, *FILTERS), schema="Charts"),
-    Endpoint(path=f"{_OF}/repeats", doc="Align the calls of all repetitions of one case.", answer=align_repeats,
-             parameters=(EXECUTION, CASE, *FILTERS[1:2], FILTERS[3]), schema="Repeats"),
+    Endpoint(path=f"{_OF}/repeats", doc="Align the calls of all repetitions of one case with one persona.",
+             answer=align_repeats, parameters=(EXECUTION, CASE, *FILTERS[1:2], *FILTERS[3:5]), schema="Repeats"),
     Endpoint(path=_ONE, doc="Return a run without its conversation.", answer=_run, parameters=(RUN,), schema="Run"),
     Endpoint(path=f"{_ONE}/messages", doc="Return a window of a conversation.", answer=_messages,
              parameters=(RUN, FROM, COUNT, CALL), schema="Messages"),

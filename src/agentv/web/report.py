@@ -18,7 +18,7 @@ from agentv.errors import DamagedRunError
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message, TokensUsage
 from agentv.model.events import ExecutionFinished, RunFinished
-from agentv.model.listing import FacetRow, ListedRun, RunNumbers
+from agentv.model.listing import FacetRow, ListedRun
 from agentv.model.request import Case
 from agentv.model.stored import ExecutionRow, StoredRun
 from agentv.redaction import CASE_NAMES, RECORD_NAMES
@@ -26,7 +26,6 @@ from agentv.reports.files import open_private, write_all
 from agentv.stores.queries import DAMAGED_ROW
 from agentv.stores.run_index import index_row, split_names
 from agentv.web.assets import frame_html, joined_script, style_sheet
-from agentv.web.charts import histograms
 from agentv.web.document import RunDocument
 from agentv.web.snippets import command_of, copy_text
 
@@ -53,7 +52,6 @@ class ReportBuilder:
     def __init__(self) -> None:
         self._runs: list[dict[str, Any]] = []
         self._facets: list[FacetRow] = []
-        self._numbers: list[RunNumbers] = []
         self._evaluators: dict[tuple[str, str], dict[str, int]] = {}
         self._blocks: list[bytes] = []
         self._pending: dict[str, Any] = {}
@@ -96,7 +94,6 @@ class ReportBuilder:
         self._facets.append(
             FacetRow(row.eval_id, row.target, row.persona_id, status, extras["tools"], extras["tags"], 1)
         )
-        self._numbers.append(RunNumbers(status, row.score, row.latency_ms, row.cost_usd, row.total_tokens))
 
     def _count(self, record: ResultRecord) -> None:
         counters = {"pass": "passed", "fail": "failed", "error": "errors", "skipped": "skipped"}
@@ -131,7 +128,6 @@ class ReportBuilder:
             "runs": self._runs,
             "facets": facet_counts(self._facets),
             "evaluators": names,
-            "charts": histograms(self._numbers),
         }
         blocks = [("agentv-index", _pack(index))]
         blocks += [(f"agentv-block-{number}", block) for number, block in enumerate(self._blocks)]

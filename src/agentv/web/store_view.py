@@ -1,14 +1,24 @@
-"""Access of the viewer to a store: executions and runs by id, and the runs that were opened last."""
+"""Access of the viewer to a store: executions and runs by id, comparisons, and the runs that were opened last."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from msgspec import json
+
+from agentv.api.compare import compare
+from agentv.api.run_diff import diff_runs
+from agentv.api.runs import decode_record
 from agentv.errors import AgentVError
+from agentv.model.listing import MAX_PAGE, RunFilter
+from agentv.model.request import DEFAULT_PERSONA
 from agentv.web.document import RunDocument
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from agentv.model.results import ResultRecord
     from agentv.model.stored import ExecutionRow, StoredRun
     from agentv.protocols import Store
 
@@ -58,3 +68,36 @@ class StoreView:
             while len(self._documents) > OPEN_RUNS:
                 self._documents.popitem(last=False)
         return document
+
+
+def compare_executions(store: Store, first: str, second: str) -> Any:
+    """Return the comparison of two executions as JSON data; damaged runs are left out."""
+    comparison = compare(list(_records(store, first)), list(_records(store, second)))
+    return {"a_id": first, "b_id": second, **json.decode(json.encode(comparison))}
+
+
+def _records(store: Store, execution_id: str) -> Iterator[ResultRecord]:
+    for result in store.results(execution_id, replies=False):
+        if result.damage is None:
+            yield decode_record(result.line)
+
+
+def align_repeats(view: StoreView, args: Mapping[str, Any]) -> Any:
+    """Return the runs of one case and one persona aligned call by call, as `agentv runs diff --json` prints them.
+
+    Without `persona` they are those of the first persona; `personas` names all of the case.
+    """
+    execution = view.execution(args["execution"])
+    case_id, eval_id, target = args["case_id"], args.get("eval_id") or None, args.get("target") or None
+    where = RunFilter(case_id=case_id, eval_id=eval_id, target=target)
+    cells = view.store.case_page(execution.id, where, MAX_PAGE).cells
+    personas = sorted({cell.persona_id or "" for cell in cells})
+    persona = args.get("persona", personas[0] if personas else "")
+    if persona not in personas:
+        who = f" with persona {persona!r}" if personas else ""
+        msg = f"{execution.id} has no run of case {case_id!r}{who}"
+        raise NotFoundError(msg)
+    chosen = [persona or DEFAULT_PERSONA]
+    diff = diff_runs(view.store, case_id, [execution], eval_id=eval_id, target=target, personas=chosen)
+    names = {"persona_id": persona or None, "personas": [name or None for name in personas]}
+    return {**json.decode(json.encode(diff)), **names}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentv.api.providers import close_providers, open_provider
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
+from agentv.providers.opening import close_providers, open_provider
 from agentv.providers.python import PythonAgent, printing
 from agentv.run.attempt import RetryPolicy, try_run
 from tests.support.command import command_in

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agentv.api.providers import close_providers, open_provider
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
+from agentv.providers.opening import close_providers, open_provider
 from agentv.providers.python import Function, PythonAgent
 from tests.support.command import command_in
 

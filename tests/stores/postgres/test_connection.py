@@ -1,6 +1,9 @@
 """Connections to a server: addresses, privileges, conflicts, and a server that is lost for a while."""
 
 import gc
+import os
+import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -275,3 +278,51 @@ def test_a_store_that_nobody_closed_is_closed_without_a_warning(
     PostgresStore(address)
     gc.collect()
     assert [str(warning.message) for warning in recwarn] == []
+
+
+@pytest.fixture(scope="module")
+def certificate() -> Iterator[tuple[PostgresServer, str]]:
+    """A server that refuses connections without TLS, and its self-made certificate."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no `openssl` to make a certificate with")
+    with temporary_server() as started:
+        key, certificate = started.data / "server.key", started.data / "server.crt"
+        made = ["-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", str(key), "-out", str(certificate)]
+        names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+        subprocess.run([openssl, "req", "-x509", *made, *names], check=True, capture_output=True)
+        owner = started.data.stat().st_uid
+        for path, mode in ((key, 0o600), (certificate, 0o644)):
+            path.chmod(mode)
+            os.chown(path, owner, -1)
+        with (started.data / "postgresql.conf").open("a") as settings:
+            settings.write("\nssl = on\n")
+        rules = started.data / "pg_hba.conf"
+        rules.write_text(rules.read_text().replace("host ", "hostssl "))
+        started.stop("fast")
+        started.start()
+        yield started, str(certificate)
+
+
+class TestEncryption:
+    def test_the_certificate_is_checked(self, certificate: tuple[PostgresServer, str]) -> None:
+        server, path = certificate
+        store = PostgresStore(f"{server.tcp_address()}&sslmode=verify-full&sslrootcert={path}")
+        query = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+        assert store.db.execute(query).fetchone() == (True,)
+        store.close()
+
+    @pytest.mark.parametrize(
+        ("parameters", "reason"),
+        [
+            ("sslmode=disable", "no encryption"),
+            ("sslmode=verify-full&sslrootcert=/no/such/file", "does not exist"),
+            ("sslmode=verify-full&sslrootcert=system", "verify failed"),
+        ],
+    )
+    def test_a_refused_connection_says_why(
+        self, certificate: tuple[PostgresServer, str], parameters: str, reason: str
+    ) -> None:
+        with pytest.raises(StoreConnectionError, match=reason) as caught:
+            PostgresStore(f"{certificate[0].tcp_address()}&{parameters}")
+        assert PASSWORD not in str(caught.value)

@@ -32,6 +32,7 @@ CHECKS = "adk_checks.py"
 DEFAULT_CRITERIA: dict[str, Any] = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 """The criteria of ADK where there is no `test_config.json`."""
 _MODES = {"EXACT": "exact", "IN_ORDER": "in_order", "ANY_ORDER": "superset"}
+_MATCH_TYPES = tuple(_MODES)
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _SERVICE = "it needs a service: Vertex AI's"
 _WITHOUT = {
@@ -43,6 +44,8 @@ _DETERMINISTIC = {
     *("tool_trajectory_avg_score", "response_match_score", "tool_call_count_v1", "inference_call_count_v1"),
     *("token_usage_v1", "invocation_duration_v1"),
 }
+_ZERO_OR_ONE = {"tool_trajectory_avg_score", "final_response_match_v2"}
+"""Criteria whose score of a turn is 0 or 1."""
 _TARGET = "name the agent: `provider: python` with `function: package.module:root_agent`"
 
 
@@ -147,7 +150,6 @@ def _case(
     _report_case_keys(entry, place)
     state = _state(entry)
     turns = _invocations(entry, place)
-    skip = ""
     if not turns:
         reason = "a conversation that a model plays" if entry.get("conversation_scenario") else "no conversation"
         place.leave_out("conversation", f"it is {reason}")
@@ -155,20 +157,90 @@ def _case(
         return case, CaseOrigin(case_id, name, "", {}, str(case["skip"]))
     evaluators: list[Any] = []
     if len(turns) > 1:
-        place.leave_out("conversation", "its invocations are turns of one conversation")
-        skip = "it has several turns: write them as a conversation"
-    for key, value in criteria[0].items():
-        evaluators += _evaluators(key, value, turns[0], criteria[1].at(key), entry, conversion)
-    case["input"] = turns[0].text
+        written: list[dict[str, Any]] = [
+            {"user": turn.text, **({"expected": turn.answer} if turn.answer else {})} for turn in turns
+        ]
+        case["turns"] = written
+        for key, value in criteria[0].items():
+            whole, of_turns = _conversation_evaluators(key, value, turns, criteria[1].at(key), entry, conversion)
+            evaluators += whole
+            for turn, found in zip(written, of_turns, strict=False):
+                turn.setdefault("evaluators", []).append(found)
+    else:
+        for key, value in criteria[0].items():
+            evaluators += _evaluators(key, value, turns[0], criteria[1].at(key), entry, conversion)
+        case["input"] = turns[0].text
+        if turns[0].answer:
+            case["expected_messages"] = turns[0].answer
     if state:
         case["vars"] = state
         place.note("session_input.state", "the state of the session is in `vars`: the agent gets them in its request")
-    if turns[0].answer:
-        case["expected_messages"] = turns[0].answer
-    if skip:
-        case["skip"] = skip
-    reason = finish_case(case, evaluators, "none of its criteria could be converted", has_defaults=False)
+    is_checked = any("evaluators" in turn for turn in case.get("turns", ()))
+    reason = finish_case(case, evaluators, "none of its criteria could be converted", has_defaults=is_checked)
     return conversion.with_comments(place, case), CaseOrigin(case_id, name, turns[0].text, state, reason)
+
+
+def _conversation_evaluators(  # noqa: PLR0913, PLR0917 - a criterion, and all that it is about
+    key: str, value: Any, turns: list[Invocation], place: Place, entry: Mapping[str, Any], conversion: Conversion
+) -> tuple[list[Any], list[Any]]:
+    """Return the evaluators of a criterion for a conversation, and those for each of its turns.
+
+    ADK takes the mean over the turns. Where it reaches the threshold only if every turn passes, each turn is checked
+    by itself, which says where a conversation failed; elsewhere a function takes the mean.
+    """
+    settings = value if isinstance(value, Mapping) else {"threshold": value}
+    convert_turn = _CRITERIA.get(key, _unknown(key))
+    try:
+        whole = _over_conversation(key, settings, turns, entry, conversion)
+        found = [] if whole else [convert_turn(settings, turn, entry, conversion) for turn in turns]
+        for evaluator in [*whole, *found]:
+            check_evaluator(evaluator)
+    except UntranslatableError as error:
+        place.report.count(place, is_translated=False, is_deterministic=key in _DETERMINISTIC)
+        return [Remark(place.leave_out(key, str(error)).remark)], []
+    place.report.count(place, is_translated=True, is_deterministic=key in _DETERMINISTIC)
+    return whole, found
+
+
+def _over_conversation(
+    key: str,
+    settings: Mapping[str, Any],
+    turns: list[Invocation],
+    entry: Mapping[str, Any],
+    conversion: Conversion,
+) -> list[Any]:
+    """Return the evaluators that look at all turns together; none if each turn is checked by itself."""
+    if key not in _CRITERIA:
+        return []
+    if key == "rubric_based_multi_turn_trajectory_quality_v1":
+        return [_CRITERIA[key](settings, turns[0], entry, conversion)]
+    if key == "response_match_score":
+        if not all(turn.answer for turn in turns):
+            msg = "a turn of the case has no expected response"
+            raise UntranslatableError(msg)
+        return [_mean("response_match_mean", {"references": [turn.answer for turn in turns]}, settings, conversion)]
+    if key in _DETERMINISTIC and key != "tool_trajectory_avg_score":
+        msg = "it is a mean over the turns, and budgets here count the whole conversation"
+        raise UntranslatableError(msg)
+    threshold = _deciding_threshold(settings)
+    if key in _ZERO_OR_ONE and _needs_all(threshold, len(turns)):
+        return []
+    if key == "tool_trajectory_avg_score":
+        config: dict[str, Any] = {"expected": [list(turn.calls) for turn in turns], "match_type": _match_type(settings)}
+        if settings.get("ignore_args") or settings.get("ignoreArgs"):
+            config["ignore_args"] = True
+        return [_mean("trajectory_mean", config, settings, conversion)]
+    if threshold < 1:
+        msg = f"it is a mean over the turns of what a model says, with a threshold of {threshold}"
+        raise UntranslatableError(msg)
+    return []
+
+
+def _mean(
+    function: str, config: Mapping[str, Any], settings: Mapping[str, Any], conversion: Conversion
+) -> dict[str, Any]:
+    name = f"{conversion.helper(CHECKS)}:{function}"
+    return {"type": "python", "function": name, "config": dict(config), "threshold": _threshold(settings)}
 
 
 def _report_case_keys(entry: Mapping[str, Any], place: Place) -> None:
@@ -189,7 +261,7 @@ def _invocations(entry: Mapping[str, Any], place: Place) -> list[Invocation]:
     if isinstance(entry.get("data"), list):
         for at, item in enumerate(entry["data"]):
             calls = [
-                {"tool": str(use.get("tool_name")), "input": literal(use.get("tool_input") or {})}
+                {"tool": str(use.get("tool_name")), "input": use.get("tool_input") or {}}
                 for use in item.get("expected_tool_use") or ()
                 if isinstance(use, Mapping)
             ]
@@ -224,7 +296,7 @@ def _calls(invocation: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
             parts = content.get("parts") if isinstance(content, Mapping) else None
             uses += [part["function_call"] for part in parts or () if part.get("function_call")]
         named = [use for use in uses if isinstance(use, Mapping) and use.get("name")]
-        found = [{"tool": str(use["name"]), "input": literal(use.get("args") or {})} for use in named]
+        found = [{"tool": str(use["name"]), "input": use.get("args") or {}} for use in named]
     return tuple(found)
 
 
@@ -261,23 +333,39 @@ def _threshold(settings: Mapping[str, Any]) -> float:
     raise UntranslatableError(msg)
 
 
+def _deciding_threshold(settings: Mapping[str, Any]) -> float:
+    """Return a threshold that some runs reach and others do not; raise `UntranslatableError` for any other."""
+    threshold = _threshold(settings)
+    if 0 < threshold <= 1:
+        return threshold
+    msg = f"with a threshold of {threshold} every run passes, or none does"
+    raise UntranslatableError(msg)
+
+
+def _match_type(settings: Mapping[str, Any]) -> str:
+    written = settings.get("match_type", settings.get("matchType", "EXACT"))
+    name = _MATCH_TYPES[written] if written in range(len(_MATCH_TYPES)) else str(written).upper()
+    if name not in _MODES:
+        msg = f"its match type {written!r} is unknown"
+        raise UntranslatableError(msg)
+    return name
+
+
+def _needs_all(threshold: float, count: int) -> bool:
+    """Tell whether the mean of as many zeros and ones reaches the threshold only if all are ones."""
+    return (count - 1) / count < threshold
+
+
 def _trajectory(
     settings: Mapping[str, Any], turn: Invocation, entry: Mapping[str, Any], conversion: Conversion
 ) -> dict[str, Any]:
     del entry, conversion
-    threshold = _threshold(settings)
-    if not 0 < threshold <= 1:
-        msg = f"with a threshold of {threshold} every run passes"
-        raise UntranslatableError(msg)
-    match_type = settings.get("match_type", settings.get("matchType", "EXACT"))
-    mode = _MODES.get({0: "EXACT", 1: "IN_ORDER", 2: "ANY_ORDER"}.get(match_type, str(match_type).upper()))
-    if mode is None:
-        msg = f"its match type {match_type!r} is unknown"
-        raise UntranslatableError(msg)
-    evaluator: dict[str, Any] = {"type": "tool_trajectory", "mode": mode}
+    _deciding_threshold(settings)
+    evaluator: dict[str, Any] = {"type": "tool_trajectory", "mode": _MODES[_match_type(settings)]}
     if settings.get("ignore_args") or settings.get("ignoreArgs"):
         evaluator["input_match"] = "ignore"
-    return {**evaluator, "expected": list(turn.calls)}
+    expected = [{"tool": call["tool"], "input": literal(call["input"])} for call in turn.calls]
+    return {**evaluator, "expected": expected}
 
 
 def _response_match(

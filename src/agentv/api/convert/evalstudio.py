@@ -177,6 +177,9 @@ class _Project:
             text = scenario.get(key)
             if isinstance(text, str) and text.strip():
                 where = place.at(key)
+                if key == "failureCriteria" and _is_only_explanation(scenario):
+                    where.note(key, "it is asked only after success was missed, which fails already: it is not needed")
+                    continue
                 where.report.count(where, is_translated=True, is_deterministic=False)
                 name_ = "success" if key == "successCriteria" else "failure"
                 evaluators.append(_criterion(name_, text.strip()))
@@ -219,6 +222,13 @@ class _Project:
         else:
             place.leave_out(kind or "evaluator", "it is an evaluator of your own")
         return []
+
+
+def _is_only_explanation(scenario: Mapping[str, Any]) -> bool:
+    """Tell whether the failure criteria cannot change a verdict, since success criteria have decided it before."""
+    success = scenario.get("successCriteria")
+    mode = scenario.get("failureCriteriaMode") or "on_max_messages"
+    return isinstance(success, str) and bool(success.strip()) and mode == "on_max_messages"
 
 
 def _criterion(name: str, text: str) -> dict[str, Any]:

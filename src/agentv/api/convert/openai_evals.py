@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentv.api.convert.base import CaseOrigin, UntranslatableError, check_evaluator, finish_case, missing_target, slug
+from agentv.api.convert.base import (
+    CaseOrigin,
+    UntranslatableError,
+    check_evaluator,
+    finish_case,
+    is_number,
+    missing_target,
+    slug,
+)
 from agentv.api.convert.files import read_json_lines
 from agentv.api.convert.templates import RenderError, has_template, js_text, render_deep
 from agentv.api.convert.writer import Remark
@@ -31,6 +40,7 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 _NO_ROWS = "the export holds no rows: put them beside it as JSONL of the same name, or into `dataset`"
 _NO_PROMPT = "the export names no prompt (`input_messages` of a run): write the input"
 _MEASURES = {"fuzzy_match", *(f"rouge_{number}" for number in range(1, 6)), "rouge_l"}
+_NO_THRESHOLD = "it names no `pass_threshold`: what passes is not written"
 _TARGET = "the export names no model: define the target that is tested"
 
 
@@ -306,7 +316,7 @@ class _EvalConversion:
             "function": f"{self._conversion.helper(CHECKS)}:text_similarity",
             "config": config,
         }
-        return self._with_threshold(evaluator, criterion)
+        return self._with_threshold(evaluator, criterion, place)
 
     def _python(self, criterion: Mapping[str, Any], item: Any, place: Place) -> dict[str, Any]:
         del item
@@ -323,28 +333,51 @@ class _EvalConversion:
             place.note("python", "it ran in an image with packages of its own: install what it imports")
         helper = self._conversion.helper(CHECKS)
         evaluator = {"type": "python", "function": f"{helper}:run_grader", "config": {"file": file}}
-        return self._with_threshold(evaluator, criterion)
+        return self._with_threshold(evaluator, criterion, place)
 
     def _label_model(self, criterion: Mapping[str, Any], item: Any, place: Place) -> dict[str, Any]:
-        labels = criterion.get("passing_labels")
-        if not isinstance(labels, list) or not labels:
-            msg = "it has no passing labels"
+        """Return a judge that picks one of the labels: those that pass stand above the others on its scale."""
+        passing = [str(label) for label in _list(criterion.get("passing_labels"))]
+        labels = [str(label) for label in _list(criterion.get("labels"))]
+        others = [label for label in dict.fromkeys(labels) if label not in passing]
+        if not passing or not others:
+            msg = "it has no passing labels" if not passing else "all of its labels pass, or it names no others"
             raise UntranslatableError(msg)
-        text = self._instructions(criterion, item)
-        sentence = f"{text}\nBy these instructions, the right label is {' or '.join(map(str, labels))}."
-        place.note("label_model", "the judge is asked whether the label passes, in our form")
-        return {"type": "llm_judge", "judge": self._judge(criterion), "criterion": sentence}
+        if not set(passing) <= set(labels):
+            msg = "a passing label is none of its labels"
+            raise UntranslatableError(msg)
+        ordered = [*others, *dict.fromkeys(passing)]
+        scores = {str(number): f"the label is {label!r}" for number, label in enumerate(ordered)}
+        place.note("label_model", "the judge is asked in our form, and answers with the number of the label")
+        return self._rating(criterion, item, scores, len(others) / (len(ordered) - 1))
 
     def _score_model(self, criterion: Mapping[str, Any], item: Any, place: Place) -> dict[str, Any]:
-        text = self._instructions(criterion, item)
-        place.note("score_model", "the judge decides whether it is met, and gives no number")
-        evaluator: dict[str, Any] = {"type": "llm_judge", "judge": self._judge(criterion), "criterion": text}
+        """Return a judge that rates on the scale of the source; raise `UntranslatableError` for one with fractions."""
         span = criterion.get("range")
         low, high = span if isinstance(span, list) and len(span) == 2 else (0, 1)  # noqa: PLR2004 - its two ends
         threshold = criterion.get("pass_threshold")
-        if isinstance(threshold, (int, float)) and high > low and low <= threshold <= high:
-            evaluator["threshold"] = round((threshold - low) / (high - low), 6)
-        return evaluator
+        if threshold is None or not is_number(threshold):
+            raise UntranslatableError(_NO_THRESHOLD)
+        if not all(is_number(end) and end == int(end) and end >= 0 for end in (low, high)) or high - low <= 1:
+            msg = f"its scale from {low} to {high} has fractions, and a judge here gives whole numbers"
+            raise UntranslatableError(msg)
+        if not low < threshold <= high:
+            msg = f"with a threshold of {threshold} on a scale from {low} to {high} the score decides nothing"
+            raise UntranslatableError(msg)
+        least = math.ceil(threshold)
+        below = f"{int(low)}-{least - 1}" if least - 1 > low else str(int(low))
+        above = f"{least}-{int(high)}" if high > least else str(least)
+        place.note("score_model", "the judge is asked in our form, and gives whole numbers only")
+        scores = {below: "not enough to pass", above: "enough to pass"}
+        return self._rating(criterion, item, scores, (least - low) / (high - low))
+
+    def _rating(
+        self, criterion: Mapping[str, Any], item: Any, scores: Mapping[str, str], threshold: float
+    ) -> dict[str, Any]:
+        rubric = [{"id": "rating", "criterion": self._instructions(criterion, item), "scores": dict(scores)}]
+        # Rounded down, so that the lowest score that passes is never below it.
+        least = math.floor(threshold * 10**6) / 10**6
+        return {"type": "llm_judge", "judge": self._judge(criterion), "rubric": rubric, "threshold": least}
 
     def _instructions(self, criterion: Mapping[str, Any], item: Any) -> str:
         messages = criterion.get("input")
@@ -371,14 +404,19 @@ class _EvalConversion:
         return self._judges[model]
 
     @staticmethod
-    def _with_threshold(evaluator: dict[str, Any], criterion: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_threshold(evaluator: dict[str, Any], criterion: Mapping[str, Any], place: Place) -> dict[str, Any]:
         threshold = criterion.get("pass_threshold")
         if isinstance(threshold, (int, float)) and 0 <= threshold <= 1:
             return {**evaluator, "threshold": threshold}
         if threshold is None:
-            return evaluator
+            place.leave_out("pass_threshold", f"{_NO_THRESHOLD}; its score is measured, and decides nothing")
+            return {**evaluator, "kind": "metric"}
         msg = f"its threshold of {threshold} is not between 0 and 1"
         raise UntranslatableError(msg)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _refuse(criterion: Mapping[str, Any], item: Any, place: Place) -> dict[str, Any]:

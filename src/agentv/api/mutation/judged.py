@@ -7,8 +7,9 @@ import os
 from typing import TYPE_CHECKING, Self
 
 from agentv.api.judges import judge_target, judges_of, open_judge_cache, used_targets
-from agentv.api.providers import close_providers, find_secrets, open_provider, scope_of
+from agentv.api.providers import find_secrets, scope_of
 from agentv.errors import EvaluationError
+from agentv.providers.opening import close_providers, open_provider
 from agentv.redaction import Redactor
 from agentv.run.costs import Spending
 from agentv.run.judges import Judges

@@ -8,19 +8,27 @@ from msgspec.structs import replace
 
 from agentv.formats.fields import OBJECT
 from agentv.formats.reader import detect_conversation
+from agentv.model.session import Session
 from agentv.protocols.traces import TraceFormat, TraceSample
-from agentv.traces.readers.lines import iter_values, time_range
+from agentv.traces.readers.lines import iter_placed, time_range
 from agentv.traces.sessions import session_from_response, with_lost_records
 from agentv.traces.spans.values import format_time, read_time, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from agentv.model.session import Session
+    from agentv.model.conversation import ToolCall
+    from agentv.model.response import ProviderResponse
     from agentv.protocols.traces import TraceSink, TraceSource
 
 _SESSION = ("sessionId", "session_id")
 _SUMMARIES = frozenset(("summary", "custom-title", "ai-title", "agent-name", "tag", "pr-link"))
+_MESSAGES = frozenset(("user", "assistant", "result", "stream_event"))
+"""Types of lines that tell what an agent did; a stream that was cut off may only have partial messages."""
+_INTERRUPTED = "[Request interrupted by user"
+"""Beginning of the text that the program writes when the user stops it."""
+_DENIED = ("The user doesn't want to proceed with this tool use", "The user doesn't want to take this action right now")
+_DENIED_RESULT = "User rejected tool use"
 _SIDECHAIN = "sidechain"
 """Stands for the call that started a subagent, which lines of a sidechain do not name."""
 
@@ -41,15 +49,15 @@ def _detect(sample: TraceSample) -> bool:
 
 
 def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Session]:  # noqa: FBT001 - of the protocol
-    """Yield one session for each session id in a file."""
+    """Yield one session for each session id in a file; one without messages is noted."""
     sessions: dict[str, list[dict[str, Any]]] = {}
     seen: set[str] = set()
     lost: list[str] = []
     current = ""
-    for value in iter_values(file, sink, as_lines=is_lines, lost=lost):
+    for place, value in iter_placed(file, sink, as_lines=is_lines, lost=lost):
         if not isinstance(value, dict):
-            sink.skip(file.name, "a line that is no object")
-            lost.append(file.name)
+            sink.skip(place, "a line that is no object")
+            lost.append(place)
             continue
         own = text_of(value.get("uuid"))
         if own is not None and own in seen:
@@ -57,27 +65,79 @@ def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Sessio
         if own is not None:
             seen.add(own)
         current = next((name for key in _SESSION if (name := text_of(value.get(key)))), current)
-        sessions.setdefault(current, []).append(_prepared(value))
+        sessions.setdefault(current, []).append(value)
     without_id = sessions.pop("", [])
-    for name, lines in sessions.items() or [(file.stem, without_id)]:
-        if not any(line.get("type") in ("user", "assistant", "result") for line in lines):
-            continue
-        yield with_lost_records(_session(name, [*without_id, *lines], file), lost)
+    for name, own_lines in sessions.items() or [(file.stem, without_id)]:
+        lines = own_lines if own_lines is without_id else [*without_id, *own_lines]
+        if any(text_of(line.get("type")) in _MESSAGES for line in lines):
+            yield with_lost_records(_session(name, lines, file), lost)
+        elif lost:
+            yield with_lost_records(Session(id=name, format="claude_code", place=file.name), lost)
+        else:
+            sink.note("a Claude Code session without messages")
 
 
-def _prepared(line: dict[str, Any]) -> dict[str, Any]:
+def _prepared(line: dict[str, Any], *, is_agent_file: bool) -> dict[str, Any]:
     """Return a line for the reader of replies: prompts of subagents, and texts of the program, are no turns."""
-    kind = line.get("type")
+    kind = text_of(line.get("type"))
     if kind in _SUMMARIES:
         return {"type": "progress"}
-    if line.get("isSidechain") is True and "parent_tool_use_id" not in line:
+    if line.get("isSidechain") is True and "parent_tool_use_id" not in line and not is_agent_file:
         line = {**line, "parent_tool_use_id": _SIDECHAIN}
     message = line.get("message")
-    if kind == "user" and isinstance(message, OBJECT) and (line.get("isMeta") or line.get("isCompactSummary")):
-        content = message.get("content")
-        if isinstance(content, str) or not _has_results(content):
-            return {"type": "progress"}
+    if kind != "user" or not isinstance(message, OBJECT) or _has_results(message.get("content")):
+        return line
+    if (
+        line.get("isMeta")
+        or line.get("isCompactSummary")
+        or _first_text(message.get("content")).startswith(_INTERRUPTED)
+    ):
+        return {"type": "progress"}
     return line
+
+
+def _first_text(content: Any) -> str:
+    if isinstance(content, list) and content and isinstance(content[0], OBJECT):
+        content = content[0].get("text", content[0].get("content"))
+    return content if isinstance(content, str) else ""
+
+
+def _denied_calls(lines: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the ids of calls that the user did not allow: their results are texts of the program."""
+    for line in lines:
+        message = line.get("message")
+        content = message.get("content") if line.get("type") == "user" and isinstance(message, OBJECT) else None
+        for block in content if isinstance(content, list) else ():
+            if not isinstance(block, OBJECT) or block.get("type") != "tool_result":
+                continue
+            is_denied = line.get("toolUseResult") == _DENIED_RESULT or _first_text(block.get("content")).startswith(
+                _DENIED
+            )
+            if block.get("is_error") is True and is_denied and isinstance(block.get("tool_use_id"), str):
+                yield block["tool_use_id"]
+
+
+def _with_outcomes(response: ProviderResponse, lines: list[dict[str, Any]]) -> ProviderResponse:
+    """Return a reply whose calls have the time of their line, and the status of those that were not allowed."""
+    denied = set(_denied_calls(lines))
+    times: dict[str, str] = {}
+    for line in lines:
+        message, time = line.get("message"), text_of(line.get("timestamp"))
+        content = message.get("content") if isinstance(message, OBJECT) else None
+        for block in content if isinstance(content, list) and time else ():
+            if isinstance(block, OBJECT) and block.get("type") == "tool_use" and isinstance(block.get("id"), str):
+                times.setdefault(block["id"], time or "")
+
+    def complete(call: ToolCall) -> ToolCall:
+        name = call.id or ""
+        status = "denied" if name in denied else call.status
+        return replace(call, status=status, timestamp=call.timestamp or times.get(name))
+
+    messages = [
+        replace(message, tool_calls=tuple(map(complete, message.tool_calls))) if message.tool_calls else message
+        for message in response.output_messages or ()
+    ]
+    return replace(response, output_messages=tuple(messages)) if messages else response
 
 
 def _has_results(content: Any) -> bool:
@@ -87,14 +147,19 @@ def _has_results(content: Any) -> bool:
 
 
 def _session(name: str, lines: list[dict[str, Any]], file: TraceSource) -> Session:
-    response = detect_conversation(lines).response
+    spoken = [line for line in lines if line.get("type") in ("user", "assistant")]
+    # Newer versions write each subagent to a file of its own, under the id of the session that started it.
+    is_agent_file = bool(spoken) and all(line.get("isSidechain") is True for line in spoken)
+    agent = text_of(spoken[0].get("agentId")) if is_agent_file else None
+    response = detect_conversation([_prepared(line, is_agent_file=is_agent_file) for line in lines]).response
+    response = _with_outcomes(response, lines)
     start, end = time_range(lines)
     if response.latency_ms is None:
         response = replace(response, latency_ms=_latency(lines))
     model = next((text for line in reversed(lines) if (text := _model(line))), None)
     return session_from_response(
         response,
-        id=name,
+        id=f"{name}/{agent or file.stem}" if is_agent_file else name,
         format="claude_code",
         place=file.name,
         started_at=format_time(start),

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentv.formats.fields import OBJECT
 from agentv.formats.reader import detect_conversation
 from agentv.protocols.traces import TraceFormat, TraceSample
-from agentv.traces.readers.lines import iter_values, time_range
+from agentv.traces.readers.lines import iter_placed, time_range
 from agentv.traces.sessions import session_from_response, with_lost_records
 from agentv.traces.spans.values import format_time, text_of
 
@@ -29,7 +29,7 @@ _CONTEXT = ("<environment_context>", "<user_instructions>", "<permissions instru
 def _is_line(value: Any) -> bool:
     if not isinstance(value, OBJECT):
         return False
-    kind = value.get("type")
+    kind = text_of(value.get("type"))
     return (kind in _LINES and isinstance(value.get("payload"), OBJECT)) or (kind in _EVENTS and "object" not in value)
 
 
@@ -38,18 +38,45 @@ def _detect(sample: TraceSample) -> bool:
 
 
 def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Session]:  # noqa: FBT001 - of the protocol
+    """Yield a session for each thread in a file; a file of a forked thread repeats the lines of the earlier one."""
     lost: list[str] = []
-    lines = [value for value in iter_values(file, sink, as_lines=is_lines, lost=lost) if isinstance(value, dict)]
-    if not lines:
-        return
+    threads: list[list[dict[str, Any]]] = []
+    current: str | None = None
+    is_fork = False
+    for place, value in iter_placed(file, sink, as_lines=is_lines, lost=lost):
+        if not isinstance(value, dict):
+            sink.skip(place, "a line that is no object")
+            lost.append(place)
+            continue
+        own = _thread(value)
+        if not threads or (own is not None and current is not None and own != current and not is_fork):
+            threads.append([])
+        if own is not None and not is_fork:
+            current = own
+            payload = value.get("payload")
+            is_fork = isinstance(payload, OBJECT) and bool(payload.get("forked_from_id"))
+        threads[-1].append(value)
+    for lines in threads:
+        yield with_lost_records(_session(lines, file), lost)
+
+
+def _thread(line: dict[str, Any]) -> str | None:
+    """Return the id of the thread that begins with a line."""
+    payload = line.get("payload")
+    if line.get("type") == "session_meta" and isinstance(payload, OBJECT):
+        return text_of(payload.get("id"))
+    return text_of(line.get("thread_id")) if line.get("type") == "thread.started" else None
+
+
+def _session(lines: list[dict[str, Any]], file: TraceSource) -> Session:
     lines = [_prepared(line) for line in lines]
     response = detect_conversation(lines).response
     start, end = time_range(lines)
     if response.latency_ms is None and start:
         response = replace(response, latency_ms=(end - start) / _NS_PER_MS)
-    session = session_from_response(
+    return session_from_response(
         response,
-        id=response.thread_id or file.stem,
+        id=next(filter(None, map(_thread, lines)), None) or response.thread_id or file.stem,
         format="codex",
         place=file.name,
         started_at=format_time(start),
@@ -57,7 +84,6 @@ def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Sessio
         agent="codex",
         model=_model(lines),
     )
-    yield with_lost_records(session, lost)
 
 
 def _prepared(line: dict[str, Any]) -> dict[str, Any]:

@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 
 _CONVERSATIONS = (
     *("messages", "output_messages", "conversation", "turns", "trajectory", "transcript", "history", "dialog", "chat"),
-    *("input_messages", "events", "steps", "response", "output", "choices", "content"),
+    *("input_messages", "events", "steps", "choices"),
 )
 """Keys of the messages in a record that is a conversation."""
+_REPLIES = ("response", "output", "content")
+"""Keys of the reply in a record that is no event."""
+_EVENT_KEYS = ("type", "author", "event")
+"""Keys of texts that only events of a conversation have."""
 _IDS = ("session_id", "sessionId", "conversation_id", "conversationId", "thread_id", "threadId", "id", "run_id", "uuid")
 _GROUPS = ("session_id", "sessionId", "conversation_id", "conversationId", "thread_id", "threadId")
 _UNKNOWN = "a record of no known shape: expected messages, a conversation, or a reply"
@@ -35,37 +39,66 @@ def _is_message(value: Any) -> bool:
     return isinstance(value.get("role"), str) and any(key in value for key in ("content", "tool_calls", "parts"))
 
 
+def _is_event(value: Any) -> bool:
+    """Return whether a record is an event or item of a conversation, such as those of ADK or the Responses API."""
+    return isinstance(value, OBJECT) and any(isinstance(value.get(key), str) for key in _EVENT_KEYS)
+
+
 def _is_conversation(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(_is_message, value))
-    return isinstance(value, OBJECT) and any(isinstance(value.get(key), (list, OBJECT)) for key in _CONVERSATIONS)
+    if not isinstance(value, OBJECT):
+        return False
+    keys = _CONVERSATIONS if _is_event(value) else (*_CONVERSATIONS, *_REPLIES)
+    return any(isinstance(value.get(key), (list, OBJECT)) for key in keys)
 
 
 def _detect(sample: TraceSample) -> bool:
-    return any(_is_message(value) or _is_conversation(value) for value in sample.values)
+    values = sample.values
+    if any(_is_message(value) or _is_conversation(value) for value in values):
+        return True
+    events = [value for value in values if _is_event(value)]
+    return bool(events) and detect_conversation(events).shape != UNKNOWN_SHAPE
 
 
 def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Session]:  # noqa: FBT001 - of the protocol
-    """Yield a session for each conversation; single messages are gathered to one session for each id, or the file."""
-    single: dict[str, list[Any]] = {}
+    """Yield a session for each conversation; messages and events are gathered to one for each id, or the file."""
+    parts: list[tuple[str | None, Any]] = []
     lost: list[str] = []
     names: dict[str, int] = {}
     count = 0
     for place, value in iter_placed(file, sink, as_lines=is_lines, lost=lost):
-        if _is_message(value):
-            single.setdefault(text_of(first_of(value, *_GROUPS)) or file.stem, []).append(value)
+        # A stream of events may end with one that repeats the whole conversation.
+        if _is_message(value) or (_is_event(value) and (parts or not _is_conversation(value))):
+            parts.append((text_of(first_of(value, *_GROUPS)), value))
             continue
         session = _session(value, place, file, count)
         if session is None:
             sink.skip(place, _UNKNOWN)
+            lost.append(place)
             continue
         count += 1
         number = names[session.id] = names.get(session.id, 0) + 1
         yield session if number == 1 else _renamed(session, number)
-    for name, items in single.items():
-        response = detect_conversation(items).response
-        session = session_from_response(response, id=name, format="messages", place=file.name, **_times(items))
-        yield with_lost_records(session, lost)
+    for name, items in _grouped(parts, file.stem).items():
+        detected = detect_conversation(items)
+        if detected.shape == UNKNOWN_SHAPE:
+            sink.skip(file.name, _UNKNOWN)
+            continue
+        times = _times(items)
+        yield with_lost_records(
+            session_from_response(detected.response, id=name, format="messages", place=file.name, **times), lost
+        )
+
+
+def _grouped(parts: list[tuple[str | None, Any]], stem: str) -> dict[str, list[Any]]:
+    """Return messages and events by the id of their session; those without one belong to the only one there is."""
+    named = {name for name, _ in parts if name is not None}
+    other = named.pop() if len(named) == 1 else stem
+    groups: dict[str, list[Any]] = {}
+    for name, value in parts:
+        groups.setdefault(name or other, []).append(value)
+    return groups
 
 
 def _renamed(session: Session, number: int) -> Session:

@@ -21,7 +21,7 @@ export class ApiError extends Error {
  * @returns {Promise<any>}
  */
 async function request(path, query = {}, options = {}) {
-  const pairs = Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  const pairs = Object.entries(query).filter(([name, value]) => (value !== "" || name === "persona") && value !== null && value !== undefined);
   const search = new URLSearchParams(pairs.map(([name, value]) => [name, String(value)])).toString();
   let response;
   try {

@@ -99,17 +99,37 @@ function callPairs(pairs) {
  */
 export async function repeatsPage(app, id, query) {
   const where = { case_id: query.get("case_id"), eval_id: query.get("eval_id"), target: query.get("target") };
-  const diff = await app.source.repeats(id, where);
-  const passed = diff.runs.filter((/** @type {any} */ run) => run.status === "pass").length;
+  const first = await app.source.repeats(id, { ...where, persona: query.get("persona") });
+  const others = query.get("persona") === null ? first.personas.filter((/** @type {any} */ each) => each !== first.persona_id) : [];
+  const diffs = [first, ...(await Promise.all(others.map((/** @type {string | null} */ persona) => app.source.repeats(id, { ...where, persona: persona ?? "" }))))];
+  const hasPersonas = first.personas.length > 1 || first.persona_id !== null;
   app.show(
-    h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: "#/" }, "Executions"), " / ", h("a", { href: pageLink(["executions", id]), class: "mono" }, id), " / ", h("span", { class: "mono" }, diff.case_id)),
-    h("h1", null, h("span", { class: "mono" }, diff.case_id), ` ${passed} of ${plural(diff.runs.length, "run")} passed`),
-    h("p", { class: "quiet" }, `eval ${diff.eval_id}`, where.target ? ` · target ${where.target}` : ""),
+    h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: "#/" }, "Executions"), " / ", h("a", { href: pageLink(["executions", id]), class: "mono" }, id), " / ", h("span", { class: "mono" }, first.case_id)),
+    h("h1", null, h("span", { class: "mono" }, first.case_id), diffs.length > 1 ? " by persona" : ` ${passedText(first)}`),
+    h("p", { class: "quiet" }, `eval ${first.eval_id}`, where.target ? ` · target ${where.target}` : "", hasPersonas && diffs.length === 1 ? ` · ${personaText(first)} · ` : null, diffs.length === 1 && first.personas.length > 1 ? h("a", { href: pageLink(["repeats", id], where) }, "all personas") : null),
+    diffs.map((diff) => h("section", { "aria-label": personaText(diff) }, diffs.length > 1 ? h("h2", null, `${personaText(diff)}: ${passedText(diff)}`) : null, repeatsOf(diff))),
+  );
+}
+
+/** @param {any} diff */
+function personaText(diff) {
+  return diff.persona_id === null ? "no persona" : `persona ${diff.persona_id}`;
+}
+
+/** @param {any} diff */
+function passedText(diff) {
+  const passed = diff.runs.filter((/** @type {any} */ run) => run.status === "pass").length;
+  return `${count(passed)} of ${plural(diff.runs.length, "run")} passed`;
+}
+
+/** @param {any} diff */
+function repeatsOf(diff) {
+  return [
     diff.first ? h("div", { class: "notice" }, h("strong", null, "Passing and failing runs part here: "), diff.first.sentence, diff.first.significant ? "" : " (this may be chance)") : h("p", { class: "quiet" }, diff.runs.length ? "The calls do not tell passing from failing runs." : ""),
     diff.runs.length ? alignedColumns(diff) : null,
     diff.divergences.length > 1 ? fold("All divergences", () => h("ul", null, diff.divergences.map((/** @type {any} */ each) => h("li", null, each.sentence)))) : null,
     diff.left_out.length ? fold(`${plural(diff.left_out.length, "run")} left out`, () => h("ul", null, diff.left_out.slice(0, 200).map((/** @type {any} */ each) => h("li", null, h("a", { href: pageLink(["runs", each.id]), class: "mono" }, each.id), ` ${each.reason}`))), !diff.runs.length) : null,
-  );
+  ];
 }
 
 /** @param {any} diff */

@@ -36,8 +36,9 @@ export class Conversation {
     const end = page.from + messages.length;
     /** @type {any[]} */
     const parts = [];
+    const turns = new Map((this.run.turns || []).map((/** @type {any} */ turn) => [turn.first_message, turn]));
     for (const message of messages) {
-      const turn = (this.run.turns || []).find((/** @type {any} */ each) => each.first_message === message.index);
+      const turn = turns.get(message.index);
       if (turn) parts.push(turnHead(turn));
       parts.push(this.message(message));
     }
@@ -82,7 +83,7 @@ function turnHead(turn) {
     typeof turn.latency_ms === "number" ? duration(turn.latency_ms) : null,
     tokens(turn.tokens_usage) === null ? null : `${count(tokens(turn.tokens_usage))} tokens`,
     typeof turn.cost_usd === "number" ? cost(turn.cost_usd) : null,
-    typeof turn.calls === "number" ? plural(turn.calls, "call") : null,
+    typeof turn.calls === "number" ? plural(turn.calls, "call") : "calls unknown",
     turn.attempts > 1 ? plural(turn.attempts, "attempt") : null,
   ].filter(Boolean);
   return h("h3", { class: "turn" }, `Turn ${turn.index}`, h("span", { class: "quiet" }, facts.join(" · ")));

@@ -69,7 +69,7 @@ export function fill(element, ...children) {
  * @param {Record<string, any>} [query]
  */
 export function pageLink(path, query = {}) {
-  const pairs = Object.entries(query).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  const pairs = Object.entries(query).filter(([name, value]) => (value !== "" || name === "persona") && value !== null && value !== undefined);
   const search = new URLSearchParams(pairs.map(([name, value]) => [name, String(value)])).toString();
   return `#/${path.map(encodeURIComponent).join("/")}${search ? `?${search}` : ""}`;
 }

@@ -1,6 +1,6 @@
 // One execution: numbers, failure groups, charts, and the table of cases and runs.
 import { announce, fill, h, pageLink, problemBox } from "./dom.js";
-import { cost, count, duration, intervalText, percent, plural, score, time, tokens } from "./format.js";
+import { callCount, cost, count, duration, intervalText, percent, plural, score, time, tokens } from "./format.js";
 import { histogram, rateBar } from "./charts.js";
 import { listStatus } from "./file_source.js";
 import { verdictChip } from "./diff.js";
@@ -106,8 +106,8 @@ class ExecutionPage {
   drawFilters() {
     const { facets } = this;
     const choose = (/** @type {string} */ name, /** @type {string} */ label, /** @type {any[]} */ options) => {
-      if (options.length < 2 && !this.where[name]) return null;
-      const select = h("select", { "aria-label": label, onchange: (/** @type {any} */ event) => this.set({ [name]: event.target.value }) }, h("option", { value: "" }, label), options.map(([value, text]) => h("option", { value, selected: this.where[name] === value }, text)));
+      if (options.length < 2 && this.where[name] === undefined) return null;
+      const select = h("select", { "aria-label": label, onchange: (/** @type {any} */ event) => this.set({ [name]: event.target.value ? event.target.value.slice(1) : null }) }, h("option", { value: "" }, label), options.map(([value, text]) => h("option", { value: `=${value}`, selected: this.where[name] === value }, text)));
       return select;
     };
     const listed = (/** @type {any[]} */ some) => some.map((each) => [each.value, `${each.value || "no persona"} (${count(each.runs)})`]);
@@ -143,7 +143,7 @@ class ExecutionPage {
         box("flaky", "flaky only"),
         h("span", { class: "group" }, tab("cases", "Cases"), tab("runs", "Runs")),
         this.view === "runs" ? h("span", { class: "group" }, sort, direction) : null,
-        FILTER_NAMES.some((name) => this.where[name]) ? h("button", { type: "button", onclick: () => { this.where = {}; this.set({}); } }, "Clear") : null),
+        FILTER_NAMES.some((name) => this.where[name] !== undefined) ? h("button", { type: "button", onclick: () => { this.where = {}; this.set({}); } }, "Clear") : null),
       this.where.failure ? h("p", { class: "quiet" }, "Only runs with: ", h("strong", null, this.where.failure)) : null,
       this.where.case_id ? h("p", { class: "quiet" }, "Only runs of case ", h("strong", null, this.where.case_id)) : null,
     );
@@ -151,16 +151,15 @@ class ExecutionPage {
 
   /**
    * Change conditions, and remember them in the address.
-   * @param {Record<string, string>} changes
+   * @param {Record<string, string | null>} changes
    */
   set(changes) {
     const active = document.activeElement;
     const typed = active instanceof HTMLInputElement && active.id === "search" ? active.selectionStart : null;
     for (const [name, value] of Object.entries(changes)) {
-      if (value === "" && name !== "persona") delete this.where[name];
+      if (value === null || (value === "" && name !== "persona")) delete this.where[name];
       else this.where[name] = value;
     }
-    if (changes.persona === "") delete this.where.persona;
     const state = { ...this.where, view: this.view, sort: this.sort === "position" ? "" : this.sort, order: this.order === "asc" ? "" : this.order };
     history.replaceState(null, "", pageLink(["executions", this.id], state));
     this.drawFilters();
@@ -224,7 +223,7 @@ class ExecutionPage {
         return next !== null;
       },
     });
-    const names = ["outcome", "case", "target", "why", "score", "latency", "tokens", "cost"];
+    const names = ["outcome", "case", "target", "why", "score", "calls", "latency", "tokens", "cost"];
     const head = h("div", { class: "row-head runs-grid", role: "row" }, names.map((name) => h("span", { role: "columnheader" }, name)));
     fill(this.table, page.runs.length || next ? h("div", { role: "table", "aria-label": "Runs", "aria-rowcount": String((page.total ?? -2) + 1), class: "grid-table runs-table" }, h("div", { role: "rowgroup" }, head), list.element) : h("p", { class: "empty" }, "No run meets these conditions."));
     this.list = list;
@@ -258,7 +257,7 @@ class ExecutionPage {
     let next = page.next;
     const list = new VirtualList({
       label: "Cases",
-      render: (row) => caseRow(row, columns, this.id),
+      render: (row) => caseRow(row, columns, this.id, this.source.isReport),
       more: async () => {
         if (next === null) return false;
         const more = await this.source.cases(this.id, { ...this.where, limit: 200, cursor: next });
@@ -305,15 +304,18 @@ function caseColumns(cells) {
  * @param {any} row
  * @param {any[]} columns
  * @param {string} id
+ * @param {boolean} isReport
  */
-function caseRow(row, columns, id) {
+function caseRow(row, columns, id, isReport) {
   const cells = columns.map((column) => {
     const cell = row.cells.get(column.key);
     if (!cell) return h("span", { role: "cell", class: "quiet" }, "–");
     const runs = cell.passed + cell.failed + cell.errors + cell.unfinished;
     const state = cell.unfinished === runs ? "unfinished" : cell.errors ? "error" : cell.failed ? (cell.passed ? "flaky" : "fail") : "pass";
     const words = runs === 1 ? { pass: "passed", fail: "failed", error: "error", unfinished: "unfinished", flaky: "flaky" }[state] : `${cell.passed} of ${runs}${state === "flaky" ? " flaky" : ""}${cell.errors ? `, ${plural(cell.errors, "error")}` : ""}`;
-    const href = runs === 1 ? pageLink(["runs", `${id}-${cell.key}`]) : pageLink(["repeats", id], { eval_id: cell.eval_id, case_id: cell.case_id, target: cell.target, persona: cell.persona_id ?? "" });
+    const where = { eval_id: cell.eval_id, case_id: cell.case_id, target: cell.target, persona: cell.persona_id ?? "" };
+    const several = isReport ? pageLink(["executions", id], { ...where, view: "runs" }) : pageLink(["repeats", id], where);
+    const href = runs === 1 ? pageLink(["runs", `${id}-${cell.key}`]) : several;
     return h("span", { role: "cell" }, h("a", { href, class: `case-cell case-${state}` }, words));
   });
   return h("div", { role: "row", class: "cases-grid" }, h("span", { role: "cell", class: "main mono" }, row.case_id), cells);
@@ -336,6 +338,7 @@ function runRow(run, hasPersonas) {
     cell("who", who),
     cell("why quiet", run.damage || run.failure || (run.unread ? "only partly understood" : "")),
     cell("number wide", score(run.result?.score)),
+    cell("number wide", run.result ? callCount(run.calls, Boolean(run.unread)) : "–"),
     cell("number wide", duration(run.latency_ms)),
     cell("number wide", count(tokens(run.tokens_usage))),
     cell("number wide", cost(run.cost_usd)),

@@ -30,8 +30,9 @@ export async function executionsPage(app) {
     },
   });
   function drawBar() {
-    const [a, b] = [...chosen].sort();
-    const link = b ? h("a", { class: "button", href: pageLink(["compare", a, b]) }, "Compare the two") : null;
+    // By age, as the list has them: ids of the same second are in no order.
+    const [b, a] = list.rows.map((row) => row.id).filter((id) => chosen.has(id));
+    const link = a ? h("a", { class: "button", href: pageLink(["compare", a, b]) }, "Compare the two") : null;
     fill(bar, app.source.isReport ? null : h("span", { class: "quiet" }, chosen.size ? `${plural(chosen.size, "execution")} chosen` : "Choose two to compare them."), link);
   }
   const head = h("div", { class: "row-head executions-grid", role: "row" }, ["", "execution", "outcome", "pass rate", "runs", "tokens", "cost", "latency"].map((name) => h("span", { role: "columnheader" }, name)));

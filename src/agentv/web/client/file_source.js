@@ -1,4 +1,5 @@
 // The data in a report as the source of all pages: the same answers as those of the API.
+import { histograms } from "./histograms.js";
 
 /** @typedef {Record<string, any>} Query */
 
@@ -154,8 +155,12 @@ export class FileSource {
     return { failures: [...groups.values()].sort((a, b) => b.runs - a.runs).slice(0, 50) };
   }
 
-  async charts() {
-    return { charts: (await this.index).charts };
+  /**
+   * @param {string} _id
+   * @param {Query} query
+   */
+  async charts(_id, query) {
+    return { charts: histograms(await this.find(query), listStatus) };
   }
 
   /**
@@ -173,6 +178,11 @@ export class FileSource {
       this.blocks.set(run.block, block);
     }
     return (await block)[run.key];
+  }
+
+  /** @returns {Promise<any>} */
+  async repeats() {
+    throw new Error("A report does not align repetitions; `agentv view` does.");
   }
 
   /** @param {string} id */

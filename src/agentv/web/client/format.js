@@ -61,6 +61,16 @@ export function plural(number, noun) {
   return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
 
+/**
+ * Say how many tool calls there were; `null` if the reply tells nothing about calls.
+ * @param {number | null | undefined} calls
+ * @param {boolean} [isLeast] there may be more
+ */
+export function callCount(calls, isLeast = false) {
+  if (calls === null || calls === undefined) return "unknown";
+  return `${isLeast ? "≥ " : ""}${count(calls)}`;
+}
+
 /** @param {any} usage */
 export function tokens(usage) {
   if (!usage) return null;

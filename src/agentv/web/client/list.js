@@ -24,7 +24,8 @@ export class VirtualList {
     this.isLoading = false;
     this.atEnd = false;
     this.body = h("div", { class: "rows", role: "rowgroup" });
-    this.element = h("div", { class: "list", role: "presentation" }, this.body);
+    this.problem = h("div", { class: "problem", role: "alert", hidden: true });
+    this.element = h("div", { class: "list", role: "presentation" }, this.body, this.problem);
     this.onScroll = () => this.draw();
     addEventListener("scroll", this.onScroll, { passive: true });
     addEventListener("resize", this.onScroll, { passive: true });
@@ -77,16 +78,21 @@ export class VirtualList {
   }
 
   async load() {
-    if (this.isLoading || this.atEnd || !this.options.more) return;
+    if (this.isLoading || this.atEnd || !this.options.more || !this.problem.hidden) return;
     this.isLoading = true;
     try {
       this.atEnd = !(await this.options.more());
-    } catch {
-      this.atEnd = true;
+    } catch (error) {
+      const again = () => {
+        this.problem.hidden = true;
+        this.load();
+      };
+      fill(this.problem, h("strong", null, "Further rows could not be loaded. "), error instanceof Error ? error.message : String(error), " ", h("button", { type: "button", onclick: again }, "Try again"));
+      this.problem.hidden = false;
     } finally {
       this.isLoading = false;
     }
-    if (!this.atEnd) this.draw();
+    if (!this.atEnd && this.problem.hidden) this.draw();
   }
 
   /** @param {number} step */

@@ -1,12 +1,16 @@
 // One run: verdicts with the aligned trajectory, timeline, conversation, label, and what is stored of it.
 import { announce, fill, h, pageLink, problemBox } from "./dom.js";
-import { cost, count, duration, plural, score, time, tokens } from "./format.js";
+import { callCount, cost, count, duration, plural, score, time, tokens } from "./format.js";
 import { timeline } from "./charts.js";
 import { Conversation } from "./conversation.js";
 import { evaluatorCard, verdictChip } from "./diff.js";
 import { fold, inlineValue, valueBlock } from "./values.js";
 
 const MAX_TIMELINE = 60;
+/** @type {Record<string, string>} */
+const ENDINGS = { goal: "goal reached", agent: "by the agent", user: "by the user", limit: "at its limit", error: "by an error" };
+/** @type {Record<string, string>} */
+const FAULTS = { agent: "the agent", simulator: "the simulated user", environment: "the environment" };
 
 /**
  * @param {any} app
@@ -29,7 +33,7 @@ export async function runPage(app, id, query) {
     labelPanel(app, run, name),
     h("section", { "aria-label": "Evaluators" }, h("h2", null, "Evaluators"), evaluators.length ? evaluators.map((each) => evaluatorCard(each, link, record)) : h("p", { class: "quiet" }, run.result ? "No evaluator gave a result." : "There is no result yet.")),
     lane,
-    h("section", { "aria-label": "Conversation" }, h("h2", null, "Conversation ", h("span", { class: "quiet" }, `${plural(run.messages, "message")}, ${plural(run.calls, "call")}`)), run.is_reply_stored ? null : h("p", { class: "quiet" }, "The reply was not stored (persist: summary), or the run has none yet."), conversation.element),
+    h("section", { "aria-label": "Conversation" }, h("h2", null, "Conversation ", h("span", { class: "quiet" }, `${plural(run.messages, "message")}, ${run.calls === null ? "calls unknown" : `${run.calls_complete === false ? "at least " : ""}${plural(run.calls, "call")}`}`)), run.is_reply_stored ? null : h("p", { class: "quiet" }, "The reply was not stored (persist: summary), or the run has none yet."), conversation.element),
     h("section", { "aria-label": "Details" }, h("h2", null, "Stored data"), details(run, record)),
   );
   app.items = () => [...document.querySelectorAll(".evaluator > summary, [data-item]")];
@@ -95,8 +99,10 @@ function head(run, name, app) {
       tile("latency", duration(run.latency_ms), run.latency_share_of ? `equal share of a batch of ${run.latency_share_of}` : null),
       tile("tokens", count(tokens(run.tokens_usage)), parts),
       tile("cost", cost(run.cost_usd)),
-      tile("calls", count(run.calls), run.calls_complete === false ? "at least" : null),
-      run.turns ? tile("turns", count(run.turns.length), run.ended_by ? `ended by ${run.ended_by}` : null) : null,
+      tile("calls", callCount(run.calls, run.calls_complete === false), run.calls === null ? (run.result ? "the reply does not report them" : null) : run.calls_complete === false ? "some may be missing" : null),
+      run.turns ? tile("turns", count(run.turns.length)) : null,
+      run.ended_by ? tile("conversation ended", ENDINGS[run.ended_by] || run.ended_by, run.fault && run.fault !== "none" ? `at fault: ${FAULTS[run.fault] || run.fault}` : null) : null,
+      run.simulator?.requests ? tile("user model", plural(run.simulator.requests, "request"), tokens(run.simulator.tokens_usage) === null ? "tokens not reported" : `${count(tokens(run.simulator.tokens_usage))} tokens`) : null,
       run.attempts > 1 ? tile("attempts", count(run.attempts)) : null),
     copyBar(app, run, name),
   );
@@ -142,6 +148,7 @@ function notices(run, record) {
     "div",
     null,
     run.error ? h("div", { class: "problem", role: "alert" }, h("strong", null, `The reply is an error (${run.error.kind ?? "unknown"}): `), h("span", { class: "wrap" }, inlineValue(run.error.message ?? run.error, 3000))) : null,
+    run.fault && run.fault !== "none" ? h("div", { class: "notice" }, h("strong", null, "The conversation could not be measured. "), `At fault: ${FAULTS[run.fault] || run.fault}.`) : null,
     run.superseded ? h("div", { class: "notice" }, "The case was edited since: this run is no longer part of its execution.") : null,
     unread.length ? h("div", { class: "notice" }, h("strong", null, "Not understood, so calls may be missing:"), h("ul", null, unread.slice(0, 20).map((/** @type {any} */ each) => h("li", null, h("code", null, each.path), ` ${each.reason}`)))) : null,
     run.warnings.length ? fold(plural(run.warnings.length, "warning"), () => h("ul", null, run.warnings.slice(0, 100).map((/** @type {string} */ each) => h("li", null, each)))) : null,

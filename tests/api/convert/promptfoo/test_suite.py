@@ -365,3 +365,11 @@ def test_result_file_is_converted_by_its_configuration(tmp_path: Path) -> None:
     config = {"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": CHECK}]}
     conversion = convert_data({"evalId": "x", "results": {"results": []}, "config": config}, tmp_path, "output.json")
     assert only_case(conversion)["evaluators"] == CHECK
+
+
+def test_default_assertions_without_a_test_are_named(tmp_path: Path) -> None:
+    checks = [{"type": "contains", "value": "a"}, {"type": "equals", "value": "{{b}}"}]
+    config = {"prompts": ["{{q}}"], "providers": ["echo"], "tests": "file://load.js", "defaultTest": {"assert": checks}}
+    conversion = convert_data(config, tmp_path)
+    assert {"contains", "equals"} <= set(left_out(conversion))
+    assert (conversion.report.counts.total, conversion.report.counts.translated) == (2, 0)

@@ -36,7 +36,7 @@ def is_agentv(data: Any, path: Path) -> bool:
     cases = next((data[key] for key in CASE_KEYS if data.get(key) is not None), None)
     if cases is None:
         return False
-    if _OWN_KEYS & data.keys() or re.search(r"(?i)(?:^|\.)eval\.ya?ml$", path.name):
+    if _has_own_head(data) or re.search(r"(?i)(?:^|\.)eval\.ya?ml$", path.name):
         return True
     first = [case for case in cases if isinstance(case, Mapping)] if isinstance(cases, list) else []
     if any(_OWN_CASE_KEYS & case.keys() or ("id" in case and ("input" in case or "vars" in case)) for case in first):
@@ -45,6 +45,11 @@ def is_agentv(data: Any, path: Path) -> bool:
         entry for case in [data, *first] for entry in case.get("assert") or () if isinstance(case.get("assert"), list)
     ]
     return any(isinstance(entry, str) or _is_own(entry) for entry in asserts)
+
+
+def _has_own_head(data: Mapping[str, Any]) -> bool:
+    """Tell whether the keys of a file are AgentV's: a `name`, which no configuration of promptfoo has, or others."""
+    return bool(_OWN_KEYS & data.keys()) or (isinstance(data.get("name"), str) and "prompts" in data)
 
 
 def _is_own(entry: Any) -> bool:

@@ -83,9 +83,20 @@ class PromptfooSuite:
             else:
                 self._add_test(test, own, has_defaults=has_defaults)
         groups = list(self._groups.values())
+        if not groups:
+            self._report_unused_assertions()
         for number, group in enumerate(groups, start=1):
             suffix = "" if len(groups) == 1 else self._suffix(group, number)
             self._conversion.add_eval(suffix, self._eval(group, settings, shared), group.origins)
+
+    def _report_unused_assertions(self) -> None:
+        """Name the assertions of `defaultTest` where no test could be read, so that nothing is written."""
+        entries = self._default.get("assert")
+        for at, entry in enumerate(entries if isinstance(entries, list) else []):
+            place = self._default_place.at("assert", at)
+            what = str(entry.get("type")) if isinstance(entry, Mapping) else "assert"
+            place.leave_out(what, "there is no test that it could be checked for")
+            place.report.count(place, is_translated=False, is_deterministic=True)
 
     def _read_default_test(self) -> tuple[Mapping[str, Any], Place]:
         default, place = self._config.get("defaultTest"), self._place.at("defaultTest")

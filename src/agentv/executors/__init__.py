@@ -1,0 +1,1 @@
+"""Executors: run the requests of targets on the workers of an engine."""

@@ -1,0 +1,120 @@
+"""Dask: one actor on every worker of a local or a remote cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from agentv.errors import ExecutorError
+from agentv.executors.host import Host
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agentv.executors.coordinator import ExecutorSettings
+
+CONNECT_S = 5.0
+LOCAL_SLOTS = 10
+"""Slots of all workers that are started on this machine."""
+_LOOPBACK = ("127.", "localhost", "[::1]")
+
+
+class DaskHost:
+    """Handle of an actor."""
+
+    def __init__(self, future: Any, actor: Any) -> None:
+        self._future = future
+        """Kept because the actor ends with its future."""
+        self._actor = actor
+
+    async def call(self, method: str, *arguments: Any) -> bytes:
+        """Call a method of the host."""
+        reply: bytes = await getattr(self._actor, method)(*arguments)
+        return reply
+
+
+class DaskCluster:
+    """Dask cluster, started on this machine for the address `dask`."""
+
+    def __init__(self, address: str, settings: ExecutorSettings) -> None:
+        self.address = address
+        self._settings = settings
+        self._client: Any = None
+        self._local: Any = None
+
+    @property
+    def is_private(self) -> bool:
+        """True on this machine, or with TLS."""
+        host = self.address.partition("://")[2]
+        return not host or self.address.startswith("tls://") or host.startswith(_LOOPBACK)
+
+    async def open(self) -> None:
+        """Connect, or start a cluster on this machine."""
+        try:
+            import dask  # noqa: PLC0415 - an extra
+            import distributed as untyped  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            msg = f"the executor 'dask' needs the package distributed: pip install 'agentv[dask]' ({error})"
+            raise ExecutorError(msg) from error
+        distributed: Any = untyped
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        logging.getLogger("tornado").setLevel(logging.CRITICAL)
+        dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_S:g}s"})
+        scheme, _, host = self.address.partition("://")
+        address: Any = f"{'tls' if scheme == 'tls' else 'tcp'}://{host}"
+        try:
+            if not host:
+                count = min(os.cpu_count() or 1, 4)
+                address = self._local = await distributed.LocalCluster(
+                    n_workers=count,
+                    threads_per_worker=self._settings.slots or -(-LOCAL_SLOTS // count),
+                    processes=True,
+                    asynchronous=True,
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                )
+            security = {"security": distributed.Security()} if scheme == "tls" else {}
+            self._client = await distributed.Client(
+                address,
+                asynchronous=True,
+                set_as_default=True,
+                direct_to_workers=True,
+                timeout=CONNECT_S,
+                **security,
+            )
+        except Exception as error:
+            await self.close()
+            msg = f"no Dask scheduler can be reached at {self.address}: {str(error) or type(error).__name__}"
+            raise ExecutorError(msg) from error
+
+    async def workers(self) -> Mapping[str, int]:
+        """Return the workers that the scheduler knows."""
+        if self._client.status != "running":
+            msg = "the scheduler does not answer"
+            raise ConnectionError(msg)
+        workers = (await self._client.scheduler.identity(n_workers=-1))["workers"]
+        return {name: self._settings.slots or worker["nthreads"] for name, worker in workers.items()}
+
+    async def start(self, worker: str, lease_s: float) -> DaskHost:
+        """Create the actor on one worker; the scheduler neither moves nor repeats it."""
+        future = self._client.submit(
+            Host,
+            lease_s,
+            actor=True,
+            workers=[worker],
+            allow_other_workers=False,
+            pure=False,
+            retries=0,
+            key=f"agentv-host-{uuid4().hex}",
+        )
+        return DaskHost(future, await future)
+
+    async def close(self) -> None:
+        """Disconnect, and end the local cluster."""
+        for part in (self._client, self._local):
+            if part is not None:
+                with suppress(Exception):
+                    await part.close()

@@ -1,0 +1,144 @@
+"""Google ADK evalsets: conversations, criteria, and the functions that take a mean over turns."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentv.api.convert.helpers.adk_checks import trajectory_mean
+from agentv.model.conversation import ToolCall
+from agentv.model.response import ProviderResponse
+from agentv.protocols import Context
+from tests.support.convert import convert_data, left_out, only_case
+
+
+def invocation(text: str, calls: list[Any], answer: str = "") -> dict[str, Any]:
+    uses = [{"name": name, "args": args} for name, args in calls]
+    return {
+        "user_content": {"role": "user", "parts": [{"text": text}]},
+        "final_response": {"role": "model", "parts": [{"text": answer}]} if answer else None,
+        "intermediate_data": {"tool_uses": uses},
+    }
+
+
+def evalset(*invocations: dict[str, Any], **case: Any) -> dict[str, Any]:
+    return {"eval_set_id": "home", "eval_cases": [{"eval_id": "lamp", "conversation": list(invocations), **case}]}
+
+
+TALK = evalset(
+    invocation("Turn the lamp on.", [("set_device", {"id": "$lamp"})], "It is on."),
+    invocation("And off.", [("set_device", {"id": "lamp"})], "It is off."),
+)
+
+
+def write_criteria(folder: Path, **criteria: Any) -> None:
+    (folder / "test_config.json").write_text(json.dumps({"criteria": criteria}), encoding="utf-8")
+
+
+def test_invocations_are_turns_with_their_calls(tmp_path: Path) -> None:
+    write_criteria(tmp_path, tool_trajectory_avg_score=1.0)
+    conversion = convert_data(TALK, tmp_path, "home.evalset.json")
+    assert left_out(conversion) == []
+    assert only_case(conversion) == {
+        "id": "lamp",
+        "turns": [
+            {
+                "user": "Turn the lamp on.",
+                "expected": "It is on.",
+                "evaluators": [
+                    {
+                        "type": "tool_trajectory",
+                        "mode": "exact",
+                        "expected": [{"tool": "set_device", "input": {"id": "$lamp"}}],
+                    }
+                ],
+            },
+            {
+                "user": "And off.",
+                "expected": "It is off.",
+                "evaluators": [
+                    {
+                        "type": "tool_trajectory",
+                        "mode": "exact",
+                        "expected": [{"tool": "set_device", "input": {"id": "lamp"}}],
+                    }
+                ],
+            },
+        ],
+    }
+
+
+def test_mean_over_turns_is_kept_where_not_all_have_to_pass(tmp_path: Path) -> None:
+    write_criteria(tmp_path, tool_trajectory_avg_score={"threshold": 0.5, "match_type": 1}, response_match_score=0.8)
+    conversion = convert_data(TALK, tmp_path, "home.evalset.json")
+    trajectory, response = only_case(conversion)["evaluators"]
+    assert trajectory["function"] == "./adk_checks.py:trajectory_mean"
+    assert (trajectory["threshold"], trajectory["config"]["match_type"]) == (0.5, "IN_ORDER")
+    assert trajectory["config"]["expected"][0] == [{"tool": "set_device", "input": {"id": "$lamp"}}]
+    assert response["config"] == {"references": ["It is on.", "It is off."]}
+
+
+@pytest.mark.parametrize(
+    ("criterion", "value", "kept"),
+    [
+        ("final_response_match_v2", 0.8, True),
+        ("final_response_match_v2", 0.5, False),
+        ("hallucinations_v1", 1.0, True),
+        ("hallucinations_v1", 0.8, False),
+        ("tool_trajectory_avg_score", 0, False),
+        ("token_usage_v1", 500, False),
+        ("safety_v1", 0.8, False),
+        ("my_criterion", 0.8, False),
+    ],
+)
+def test_criterion_of_a_conversation_is_kept_or_named(tmp_path: Path, criterion: str, value: Any, kept: bool) -> None:
+    write_criteria(tmp_path, **{criterion: value})
+    conversion = convert_data(TALK, tmp_path, "home.evalset.json")
+    case = only_case(conversion)
+    assert left_out(conversion) == ([] if kept else [criterion])
+    assert ("skip" in case) is not kept
+    assert all(("evaluators" in turn) is kept for turn in case["turns"])
+
+
+def test_older_schema_is_one_conversation(tmp_path: Path) -> None:
+    write_criteria(tmp_path, tool_trajectory_avg_score=1.0)
+    rows = [
+        {"query": "One?", "expected_tool_use": [{"tool_name": "a", "tool_input": {"x": 1}}], "reference": "1"},
+        {"query": "Two?", "expected_tool_use": [], "reference": "2"},
+    ]
+    turns = only_case(convert_data(rows, tmp_path, "old.test.json"))["turns"]
+    assert [turn["user"] for turn in turns] == ["One?", "Two?"]
+    assert [turn["evaluators"][0]["expected"] for turn in turns] == [[{"tool": "a", "input": {"x": 1}}], []]
+
+
+def context(*turns: list[str] | None) -> Context:
+    reply = ProviderResponse()
+    each = tuple(
+        Context(response=reply, calls=None if names is None else tuple(ToolCall(tool=name, input={}) for name in names))
+        for names in turns
+    )
+    return Context(response=reply, turns=each)
+
+
+@pytest.mark.parametrize(
+    ("match_type", "made", "score"),
+    [
+        ("EXACT", ["a", "b"], 1),
+        ("EXACT", ["b", "a"], 0.5),
+        ("IN_ORDER", ["a", "c", "b"], 1),
+        ("IN_ORDER", ["b", "a"], 0.5),
+        ("ANY_ORDER", ["b", "c", "a"], 1),
+        ("ANY_ORDER", ["b", "c"], 0.5),
+    ],
+)
+def test_trajectory_mean(match_type: str, made: list[str], score: float) -> None:
+    expected = [[{"tool": "a", "input": {}}, {"tool": "b", "input": {}}], []]
+    assert trajectory_mean(context(made, []), expected, match_type) == score
+
+
+def test_turns_that_are_not_known_are_an_error() -> None:
+    with pytest.raises(ValueError, match="not known"):
+        trajectory_mean(context(None), [[]])
+    with pytest.raises(ValueError, match="2 turns are expected"):
+        trajectory_mean(context([]), [[], []])

@@ -1,0 +1,86 @@
+"""Files of messages and events: which records are sessions of their own, and which are parts of one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.traces import calls, read_one, read_traces, write_lines
+
+ADK = [
+    {"author": "user", "content": {"role": "user", "parts": [{"text": "add"}]}},
+    {
+        "author": "agent",
+        "content": {"role": "model", "parts": [{"functionCall": {"id": "1", "name": "add", "args": {"a": 1}}}]},
+    },
+    {
+        "author": "agent",
+        "content": {
+            "role": "user",
+            "parts": [{"functionResponse": {"id": "1", "name": "add", "response": {"result": 3}}}],
+        },
+    },
+    {"author": "agent", "content": {"role": "model", "parts": [{"functionCall": {"id": "2", "name": "mul"}}]}},
+    {"author": "agent", "content": {"role": "model", "parts": [{"text": "3"}]}},
+]
+TRACE = [
+    {"type": "tool_call", "name": "add", "id": "1", "input": {"a": 1}},
+    {"type": "tool_result", "id": "1", "output": {"sum": 3}},
+    {"type": "tool_call", "name": "mul", "id": "2"},
+]
+ITEMS: list[dict[str, Any]] = [
+    {"type": "function_call", "call_id": "1", "name": "add", "arguments": '{"a": 1}'},
+    {"type": "function_call_output", "call_id": "1", "output": "3"},
+    {"type": "function_call", "call_id": "2", "name": "mul", "arguments": "{}"},
+    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "3"}]},
+]
+
+
+def write(path: Path, values: list[Any], *, as_lines: bool) -> Path:
+    if as_lines:
+        return write_lines(path, values)
+    path.write_text(json.dumps(values, indent=1), encoding="utf-8")
+    return path
+
+
+def tools(session: Any) -> list[str]:
+    found = [tool for tool, _ in calls(session)]
+    return found or [event.name for event in session.response.trace or () if event.type == "tool_call"]
+
+
+@pytest.mark.parametrize("as_lines", [True, False])
+@pytest.mark.parametrize("events", [ADK, TRACE, ITEMS], ids=["adk", "trace", "responses"])
+def test_events_of_a_file_are_one_session(tmp_path: Path, events: list[Any], *, as_lines: bool) -> None:
+    session = read_one(write(tmp_path / "events.json", events, as_lines=as_lines))
+    assert tools(session) == ["add", "mul"]
+    assert session.id == "events"
+
+
+@pytest.mark.parametrize("as_lines", [True, False])
+def test_events_with_ids_are_a_session_for_each_id(tmp_path: Path, *, as_lines: bool) -> None:
+    events = [{**event, "session_id": name} for event in ITEMS for name in ("a", "b")]
+    sessions, coverage = read_traces(write(tmp_path / "events.json", events, as_lines=as_lines))
+    assert [(session.id, tools(session)) for session in sessions] == [("a", ["add", "mul"]), ("b", ["add", "mul"])]
+    assert not coverage.skipped_records
+
+
+def test_events_without_an_id_belong_to_the_only_session(tmp_path: Path) -> None:
+    events = [ITEMS[0], *({**event, "session_id": "a"} for event in ITEMS[1:])]
+    session = read_one(write(tmp_path / "events.json", events, as_lines=False))
+    assert (session.id, tools(session)) == ("a", ["add", "mul"])
+
+
+@pytest.mark.parametrize("as_lines", [True, False])
+def test_conversations_of_a_file_are_sessions_of_their_own(tmp_path: Path, *, as_lines: bool) -> None:
+    message = {"role": "assistant", "content": "hello"}
+    values = [{"id": "a", "messages": [message]}, {"id": "b", "type": "chat", "messages": [message]}, [message]]
+    sessions, _ = read_traces(write(tmp_path / "all.json", values, as_lines=as_lines))
+    assert [session.id for session in sessions] == ["a", "b", "all-3"]
+
+
+def test_a_lost_event_makes_calls_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text("\n".join([json.dumps(ITEMS[0]), '{"type": "function_ca', json.dumps(ITEMS[3])]), encoding="utf-8")
+    session = read_one(path)
+    assert session.response.unread
