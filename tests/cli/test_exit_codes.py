@@ -3,11 +3,24 @@
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
-from tests.support.command import DEADLINE_S, Command, Json, calls, cases, mocked, strict_json
+from agentv.cli.main import group
+from tests.support.command import (
+    DEADLINE_S,
+    Command,
+    Json,
+    calls,
+    cases,
+    execution_ids,
+    mocked,
+    strict_json,
+    strict_lines,
+)
 
 LONG = "x" * 300
 """More than any file system takes as a name."""
@@ -224,3 +237,49 @@ def test_with_json_a_terminal_shows_nothing_but_json(project: Command) -> None:
         0,
         ["agentv.result/1", "agentv.summary/1"],
     )
+
+
+def all_commands(command: click.Command, *names: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield every command that is not a group."""
+    if not isinstance(command, click.Group):
+        yield " ".join(names), command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        part = command.get_command(context, name)
+        assert part is not None
+        yield from all_commands(part, *names, name)
+
+
+def test_every_command_takes_json() -> None:
+    found = dict(all_commands(group))
+    assert "executions prune" in found
+    assert [name for name, command in found.items() if not any("--json" in each.opts for each in command.params)] == []
+
+
+def test_commands_that_write_or_delete_something_print_an_object(project: Command) -> None:
+    project("eval", "a.eval.yaml")
+    (name,) = execution_ids(project)
+
+    def told_of(*arguments: str) -> Json:
+        result = project(*arguments, "--json")
+        assert result.code == 0
+        return strict_json(result.out)
+
+    exported = {"schema": "agentv.exported/1", "file": "e.jsonl", "lines": 2}
+    assert told_of("executions", "export", "--out", "e.jsonl") == exported
+    assert told_of("runs", "export", "--out", "e.jsonl") == exported
+    assert len(strict_lines(project("executions", "export", "--json").out)) == 2
+    report = told_of("report")
+    size = (project.folder / "report.html").stat().st_size
+    assert report == {"schema": "agentv.report/1", "execution": name, "file": "report.html", "bytes": size}
+    assert told_of("schema") == json.loads(project("schema").out)
+    assert told_of("schema", "--out", "s.json") == {"schema": "agentv.schema_file/1", "file": "s.json"}
+    script = told_of("completion", "bash")
+    assert script["script"] in project("completion", "bash").out
+    gone = {"id": name, "runs": 1}
+    would = told_of("executions", "prune", "--keep", "0", "--dry-run")
+    assert would == {"schema": "agentv.deleted/1", "dry_run": True, "executions": [gone]}
+    assert told_of("runs", "delete", name) == {"schema": "agentv.deleted/1", "dry_run": False, "executions": [gone]}
+    assert told_of("runs", "prune", "--keep", "0")["executions"] == []
+    assert told(project("executions", "delete", name, "--json").out)["exit_code"] == 2

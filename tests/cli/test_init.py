@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agentv.cli.init import BEGIN, END
 from tests.cli.test_eval_robustness import mounted
 from tests.support.command import Command, statuses, strict_json
 
@@ -81,3 +82,77 @@ def test_a_full_disk_is_told_by_name(run: Command) -> None:
         result = run.process("init", "small/project")
     assert result.code == 2
     assert result.err == "small/project cannot be written: No space left on device\n"
+
+
+def test_with_json_the_files_are_listed(run: Command) -> None:
+    made = strict_json(run("init", "demo", "--json").out)
+    assert made["schema"] == "agentv.init/1"
+    assert made["next"] == "agentv eval demo"
+    assert {file["action"] for file in made["files"]} == {"created"}
+    assert all((run.folder / file["file"]).is_file() for file in made["files"])
+    refused = run("init", "demo", "--json")
+    assert (refused.code, strict_json(refused.out)["schema"]) == (2, "agentv.problems/1")
+
+
+class TestTheSectionForCodingAgents:
+    def test_is_written_beside_a_new_project(self, run: Command) -> None:
+        assert run("init", "--agents").code == 0
+        text = (run.folder / "AGENTS.md").read_text()
+        assert text.startswith(BEGIN)
+        assert text.endswith(f"{END}\n")
+        assert (run.folder / "agentv.yaml").exists()
+
+    def test_names_only_commands_that_there_are(self, run: Command) -> None:
+        run("init", "--agents")
+        text = (run.folder / "AGENTS.md").read_text()
+        commands = re.findall("`agentv ([^`]+)`", text)
+        assert len(commands) >= 5
+        for command in commands:
+            words = command.split()
+            options = [word for word in words if word.startswith("--")]
+            depth = 2 if words[0] in {"runs", "executions", "evaluators", "providers"} else 1
+            shown = run(*words[:depth], "--help")
+            assert shown.code == 0, command
+            assert [option for option in options if option not in shown.out] == []
+
+    def test_is_the_same_when_written_again(self, run: Command) -> None:
+        run("init", "--agents")
+        before = (run.folder / "AGENTS.md").read_bytes()
+        again = run("init", "--agents")
+        assert (again.code, again.out.splitlines()[0]) == (0, "unchanged AGENTS.md")
+        assert (run.folder / "AGENTS.md").read_bytes() == before
+
+    @pytest.mark.parametrize("mine", ["# Mine\n", "# Mine", "# Mine\r\n\r\nText\r\n", ""])
+    def test_leaves_the_rest_of_the_file_alone(self, run: Command, mine: str) -> None:
+        run.write("evals/a.eval.yaml", {"cases": []})
+        path = run.folder / "AGENTS.md"
+        path.write_bytes(mine.encode())
+        assert run("init", "--agents").out.startswith("updated AGENTS.md\n")
+        written = path.read_bytes().decode()
+        assert written.startswith(mine or BEGIN)
+        assert written.count(BEGIN) == written.count(END) == 1
+        assert ("\r\n" in mine) == ("\r\n" in written)
+        assert not ("\r\n" in mine and re.search(r"(?<!\r)\n", written))
+        assert not (run.folder / "agentv.yaml").exists(), "there is a project already"
+        path.write_bytes((written + "After.\n").encode())
+        assert run("init", "--agents").out.startswith("unchanged")
+        path.write_bytes((written.replace("Exit codes", "Old words") + "After.\n").encode())
+        assert run("init", "--agents").out.startswith("updated")
+        assert path.read_bytes().decode() == written + "After.\n"
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (f"# Mine\n{BEGIN}\n".encode(), "AGENTS.md:2: the section begins with"),
+            (b"\xff\xfe", "AGENTS.md is not valid UTF-8"),
+        ],
+    )
+    def test_is_not_written_into_a_file_that_is_not_understood(
+        self, run: Command, content: bytes, message: str
+    ) -> None:
+        (run.folder / "AGENTS.md").write_bytes(content)
+        result = run("init", "--agents")
+        assert result.code == 2
+        assert message in result.err
+        assert [path.name for path in run.folder.iterdir()] == ["AGENTS.md"]
+        assert (run.folder / "AGENTS.md").read_bytes() == content

@@ -8,7 +8,7 @@ from tests.support.command import command_in
 from tests.support.viewer_server import serve
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
-SIZE = {"width": 1180, "height": 760}
+SIZE = {"width": 1180, "height": 900}
 
 
 def main() -> None:

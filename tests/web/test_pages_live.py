@@ -142,6 +142,59 @@ class TestPages:
             page.wait_for_selector("text=Won by B: 4")
 
 
+class TestConversations:
+    def test_a_simulated_user_reaches_its_goal_in_turns(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        assert run.process("init", "talk", "--example", "conversation").code == 0
+        assert run.process("eval", "talk", "--case", "refund-simulated").code == 0
+        with serve(next(tmp_path.rglob("runs.db"))) as viewer:
+            (row,) = viewer.get("executions/last/runs").data["runs"]
+            page = watched.open(f"{viewer.address}#/runs/{row['id']}")
+            page.wait_for_selector(".message")
+            assert "conversation ended\ngoal reached" in page.inner_text(".tiles")
+            assert [each.split("\n")[0][:6] for each in page.locator("h3.turn").all_inner_texts()] == [
+                "Turn 1", "Turn 2", "Turn 3",
+            ]  # fmt: skip
+            assert "at fault" not in page.inner_text("main").lower()
+
+    def test_a_fault_of_the_simulated_user_is_not_one_of_the_agent(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        write_store(run, data=self.model_eval("nonsense", asks="Which order?"))
+        with serve(store_file(run)) as viewer:
+            (row,) = viewer.get("executions/last/runs").data["runs"]
+            page = watched.open(f"{viewer.address}#/runs/{row['id']}")
+            page.wait_for_selector("text=The conversation could not be measured. At fault: the simulated user.")
+            tiles = page.inner_text(".tiles")
+            assert "by an error\nat fault: the simulated user" in tiles
+            assert "score\n\u2013" in tiles
+            assert "user model" in tiles
+
+    def test_a_conversation_of_many_turns_keeps_its_turns(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        data = self.model_eval("", asks="Hm?")
+        data["cases"][0] = {"id": "long", "turns": [{"user": f"Message {number}."} for number in range(90)],
+                            "evaluators": [{"type": "contains", "value": "Hm"}]}  # fmt: skip
+        write_store(run, data=data)
+        with serve(store_file(run)) as viewer:
+            (row,) = viewer.get("executions/last/runs").data["runs"]
+            page = watched.open(f"{viewer.address}#/runs/{row['id']}")
+            page.wait_for_selector(".message")
+            assert page.locator("h3.turn").count() == 90
+            assert "turns\n90" in page.inner_text(".tiles")
+
+    def model_eval(self, says: str, *, asks: str) -> dict[str, Any]:
+        """Return an eval whose simulated user is a model that says always the same."""
+        simulate = {"user": "model", "target": "user-model", "opening": "My money!", "goal": "A refund."}
+        return {
+            "target": "agent",
+            "targets": [
+                {"name": "agent", "provider": "mock", "reply": asks},
+                {"name": "user-model", "provider": "mock", "reply": says},
+            ],
+            "cases": [{"id": "a", "simulate": simulate, "evaluators": [{"type": "contains", "value": "x"}]}],
+        }
+
+
 class TestUnknown:
     def test_calls_that_are_not_reported_are_unknown(self, watched: Watched, tmp_path: Path) -> None:
         run = command_in(tmp_path)

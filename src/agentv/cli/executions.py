@@ -49,6 +49,9 @@ FORMAT = click.option(
 EXPORT_FILE = click.option(
     "--out", type=click.Path(dir_okay=False), metavar="FILE", help="Write to FILE, readable by its owner only."
 )
+JSON_EXPORT = click.option(
+    "--json", "as_json", is_flag=True, help="With --out, print one JSON object; the export itself is JSON anyway."
+)
 _RANKS = {"fail": 0, "error": 1, None: 2, "pass": 3}
 
 
@@ -102,16 +105,18 @@ def show(  # noqa: PLR0913 - one for each option
 @FORMAT
 @EXPORT_FILE
 @STORE
-def export(name: str, form: str, out: str | None, store: str | None) -> None:
+@JSON_EXPORT
+def export(name: str, form: str, out: str | None, store: str | None, *, as_json: bool) -> None:
     """Write an execution with its runs as JSON lines."""
     with open_run_store(store) as run_store:
-        write_export(run_store, _resolve_execution(run_store, name), form, out)
+        write_export(run_store, _resolve_execution(run_store, name), form, out, as_json=as_json)
 
 
 @command.command("delete")
 @click.argument("names", nargs=-1, required=True, metavar="ID...")
 @STORE
-def delete(names: tuple[str, ...], store: str | None) -> None:
+@JSON
+def delete(names: tuple[str, ...], store: str | None, *, as_json: bool) -> None:
     """Delete executions with all their runs."""
     with open_run_store(store) as run_store:
         rows = [find(run_store, name) for name in names]
@@ -119,8 +124,7 @@ def delete(names: tuple[str, ...], store: str | None) -> None:
             if workers := run_store.active_workers(row.id):
                 fail_usage(f"{row.id} is being run by process {workers[0].pid}; stop that one first")
         run_store.delete([row.id for row in rows])
-    for row in rows:
-        click.echo(f"deleted {clean(row.id)}")
+    _print_deleted(rows, dry_run=False, as_json=as_json)
 
 
 @command.command("prune")
@@ -128,7 +132,8 @@ def delete(names: tuple[str, ...], store: str | None) -> None:
 @click.option("--older-than", type=click.IntRange(min=0), metavar="DAYS", help="Delete executions older than this.")
 @click.option("--dry-run", is_flag=True, help="Print what would be deleted, and delete nothing.")
 @STORE
-def prune(keep: int | None, older_than: int | None, store: str | None, *, dry_run: bool) -> None:
+@JSON
+def prune(keep: int | None, older_than: int | None, store: str | None, *, dry_run: bool, as_json: bool) -> None:
     """Delete old executions: all but the last N, all older than some days, or those that are both."""
     if keep is None and older_than is None:
         fail_usage("say what to delete: --keep N, --older-than DAYS, or both")
@@ -140,10 +145,19 @@ def prune(keep: int | None, older_than: int | None, store: str | None, *, dry_ru
         rows = [row for row in rows if not run_store.active_workers(row.id)]
         if not dry_run and rows:
             run_store.delete([row.id for row in rows])
+    _print_deleted(rows, dry_run=dry_run, as_json=as_json)
+    if not rows and not as_json:
+        click.echo("nothing to delete")
+
+
+def _print_deleted(rows: Iterable[ExecutionRow], *, dry_run: bool, as_json: bool) -> None:
+    """Print the executions that were deleted, or would be."""
+    if as_json:
+        deleted = [{"id": row.id, "runs": row.runs} for row in rows]
+        print_json({"schema": "agentv.deleted/1", "dry_run": dry_run, "executions": deleted})
+        return
     for row in rows:
         click.echo(f"{'would delete' if dry_run else 'deleted'} {clean(row.id)}")
-    if not rows:
-        click.echo("nothing to delete")
 
 
 @contextmanager
@@ -281,7 +295,7 @@ def print_run_row(row: RunRow, execution_id: str, style: Style) -> None:
     click.echo(style.paint("dim", clean(f"    {row.own_id or f'{execution_id}-{row.key}'}")))
 
 
-def write_export(store: Store, selection: NamedRuns, form: str, out: str | None) -> None:
+def write_export(store: Store, selection: NamedRuns, form: str, out: str | None, *, as_json: bool) -> None:
     """Write an execution or a run as JSON lines to a file or to standard output."""
     lines = export_runs(store, selection, openai=form == "openai")
     if out is None:
@@ -303,9 +317,13 @@ def write_export(store: Store, selection: NamedRuns, form: str, out: str | None)
         damage = error
     except OSError as error:
         fail_usage(f"{out} cannot be written: {error.strerror}")
-    click.echo(f"wrote {pluralize(count, 'line')} to {out}", err=True)
     if damage is not None:
+        click.echo(f"wrote {pluralize(count, 'line')} to {out}", err=True)
         raise damage
+    if as_json:
+        print_json({"schema": "agentv.exported/1", "file": out, "lines": count})
+    else:
+        click.echo(f"wrote {pluralize(count, 'line')} to {out}", err=True)
     _exit_if_execution_damaged([selection.execution])
 
 

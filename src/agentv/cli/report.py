@@ -8,7 +8,8 @@ import click
 
 from agentv.api.runs import resolve
 from agentv.cli.executions import ID, open_run_store
-from agentv.cli.options import STORE
+from agentv.cli.options import JSON, STORE
+from agentv.cli.outputs import print_json
 from agentv.cli.problems import fail_usage
 from agentv.reports.files import open_private, write_all
 from agentv.web.report import build_report
@@ -26,7 +27,8 @@ from agentv.web.report import build_report
     help="The file to write, readable by its owner only.",
 )
 @STORE
-def command(name: str, out: str, store: str | None) -> None:
+@JSON
+def command(name: str, out: str, store: str | None, *, as_json: bool) -> None:
     """Write a stored execution as one HTML file that needs no server and makes no request.
 
     ID is that of an execution or the beginning of one; the last execution by default.
@@ -41,4 +43,7 @@ def command(name: str, out: str, store: str | None) -> None:
         write_all(file, page)
     except OSError as error:
         fail_usage(f"{out} cannot be written: {error.strerror}")
+    if as_json:
+        print_json({"schema": "agentv.report/1", "execution": execution.id, "file": out, "bytes": len(page)})
+        return
     click.echo(f"wrote {out} ({len(page) / 1000:,.0f} kB): open it in a browser, or mail it")

@@ -17,7 +17,16 @@ from agentv.api.run_diff import diff_runs
 from agentv.api.runs import conversation_of, find, record_of, replies_of, resolve, sides_of, translate_damage
 from agentv.api.store_files import named_store, open_location
 from agentv.cli import executions
-from agentv.cli.executions import EXPORT_FILE, FORMAT, ID, MAX_RUNS, STATUS, open_run_store, open_target_store
+from agentv.cli.executions import (
+    EXPORT_FILE,
+    FORMAT,
+    ID,
+    JSON_EXPORT,
+    MAX_RUNS,
+    STATUS,
+    open_run_store,
+    open_target_store,
+)
 from agentv.cli.options import JSON, PERSONAS, POSITIVE, STORE
 from agentv.cli.outputs import print_json
 from agentv.cli.problems import fail_error, fail_usage
@@ -198,13 +207,14 @@ def diff(  # noqa: PLR0913, PLR0917 - one for each option
 @FORMAT
 @EXPORT_FILE
 @STORE
-def export(name: str, form: str, out: str | None, store: str | None) -> None:
+@JSON_EXPORT
+def export(name: str, form: str, out: str | None, store: str | None, *, as_json: bool) -> None:
     """Write a run as JSON lines, after its execution."""
     with open_run_store(store) as run_store:
         selection = resolve(run_store, name)
         if selection.key is None:
             _print_note("export")
-        executions.write_export(run_store, selection, form, out)
+        executions.write_export(run_store, selection, form, out, as_json=as_json)
 
 
 @command.command("import")

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from agentv.api.store_files import named_store, open_existing_store
 from agentv.cli.options import STORE
+from agentv.cli.outputs import print_json
 from agentv.cli.problems import fail_usage
 from agentv.errors import AgentVError
 from agentv.web.protection import Protection, is_loopback
@@ -28,8 +29,16 @@ DEFAULT_PORT = 8642
 @click.option("--token", metavar="TEXT", help="Token that requests need; made if --host is not this machine alone.")
 @click.option("--no-open", is_flag=True, help="Do not open the browser.")
 @STORE
+@click.option("--json", "as_json", is_flag=True, help="Print the address as one JSON object.")
 def command(  # noqa: PLR0913 - one for each option
-    host: str, port: int | None, allow_host: tuple[str, ...], token: str | None, store: str | None, *, no_open: bool
+    host: str,
+    port: int | None,
+    allow_host: tuple[str, ...],
+    token: str | None,
+    store: str | None,
+    *,
+    no_open: bool,
+    as_json: bool,
 ) -> None:
     """Show stored executions and runs in the browser, also while they are under way.
 
@@ -43,19 +52,24 @@ def command(  # noqa: PLR0913 - one for each option
     protection = Protection(host, allow_host, token)
     viewer = Viewer(partial(open_existing_store, location), protection)
     try:
-        asyncio.run(_serve(viewer, protection, host, port, opens=not no_open))
+        asyncio.run(_serve(viewer, protection, host, port, opens=not no_open, as_json=as_json))
     except OSError as error:
         fail_usage(f"cannot listen on {host}:{port or DEFAULT_PORT}: {error.strerror}; choose another --port or --host")
 
 
-async def _serve(viewer: Viewer, protection: Protection, host: str, port: int | None, *, opens: bool) -> None:
+async def _serve(  # noqa: PLR0913 - one for each option
+    viewer: Viewer, protection: Protection, host: str, port: int | None, *, opens: bool, as_json: bool
+) -> None:
     runner = web.AppRunner(viewer.application(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
         site = await _listen(runner, host, port)
         address = _address(site, host)
         token = f"?token={protection.access_token}" if protection.access_token else ""
-        click.echo(f"agentv view: {address}/{token}  (Ctrl-C ends it)")
+        if as_json:
+            print_json({"schema": "agentv.viewer/1", "url": f"{address}/{token}"})
+        else:
+            click.echo(f"agentv view: {address}/{token}  (Ctrl-C ends it)")
         if not is_loopback(host):
             click.echo("warning: other machines can reach this; who has the token can read all stored runs", err=True)
         sys.stdout.flush()

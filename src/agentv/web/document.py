@@ -33,7 +33,9 @@ MAX_RELABELLED = 1_000_000
 """Bytes of a reply up to which missing labels of a diff are made again."""
 ALIGNED = ("tool_trajectory", "expected_messages")
 """Evaluators whose result is an alignment."""
-EXTRA_FIELDS = ("turns", "ended_by", "fault", "tags", "metadata", "unread", "calls_complete", "latency_share_of")
+EXTRA_FIELDS = (
+    "turns", "ended_by", "fault", "simulator", "tags", "metadata", "unread", "calls_complete", "latency_share_of",
+)  # fmt: skip
 """Fields of a record that it has only if there is something to say."""
 
 MAX_TEXT = 10_000
@@ -135,7 +137,7 @@ class RunDocument:
             "attempt_log": [{"round": number, **_plain(attempt)} for number, attempt in run.attempt_log],
             "error": clip(line.get("error")),
             "warnings": line.get("warnings") or [],
-            **{name: clip(line[name]) for name in EXTRA_FIELDS if name in line},
+            **{name: _clip_each(line[name]) for name in EXTRA_FIELDS if name in line},
             "answer": clip(line.get("candidate") or ""),
             "evaluators": self._evaluators(),
             "messages": self.total_messages,
@@ -254,6 +256,11 @@ def clip(value: Any) -> Any:
         size = len(dump_json(clipped))
         return clipped if size <= MAX_TEXT else _cut(encoded.decode(), "json")
     return value
+
+
+def _clip_each(value: Any) -> Any:
+    """Clip the items of a list one by one, so that a long list stays a list."""
+    return [clip(item) for item in value] if isinstance(value, list) else clip(value)
 
 
 def _clip_items(value: Any, depth: int = 0) -> Any:

@@ -102,6 +102,7 @@ function head(run, name, app) {
       tile("calls", callCount(run.calls, run.calls_complete === false), run.calls === null ? (run.result ? "the reply does not report them" : null) : run.calls_complete === false ? "some may be missing" : null),
       run.turns ? tile("turns", count(run.turns.length)) : null,
       run.ended_by ? tile("conversation ended", ENDINGS[run.ended_by] || run.ended_by, run.fault && run.fault !== "none" ? `at fault: ${FAULTS[run.fault] || run.fault}` : null) : null,
+      run.simulator?.requests ? tile("user model", plural(run.simulator.requests, "request"), tokens(run.simulator.tokens_usage) === null ? "tokens not reported" : `${count(tokens(run.simulator.tokens_usage))} tokens`) : null,
       run.attempts > 1 ? tile("attempts", count(run.attempts)) : null),
     copyBar(app, run, name),
   );
