@@ -243,3 +243,76 @@ def test_an_input_that_was_not_captured_stays_absent(tmp_path: Path) -> None:
     assert messages[0].tool_calls[0].input is UNSET
     wanted = [{"type": "tool_trajectory", "not": True, "mode": "in_order", "expected": [{"tool": "add", "input": {}}]}]
     assert agentv.score(session.response, wanted).status == "error"
+
+
+STOPPED_FOR_TOOLS = {"gen_ai.response.finish_reasons": ["tool_calls"]}
+
+
+def _with_unrelated_notes(name: str) -> list[Any]:
+    """Return spans that are remarked on, and that tell nothing about the calls of the reply before them."""
+    asked = said(None, ("c1", "get", {}))
+    if name == "recovered":
+        history = [user("go"), said("Second.", ("c9", "get", {})), result("c9", 1)]
+        return [chat(5, 50, 51, [said("Done.")], history)]
+    if name == "repeated":
+        return [chat(5, 50, 51, [asked]), chat(6, 50, 51, [asked]), tool(7, "get", 52, 53)]
+    if name == "failed":
+        return [span(5, "chat m", 50, 51, attributes={"gen_ai.operation.name": "chat"}, failed=True)]
+    run = {"gen_ai.tool.call.id": "c1"}
+    return [chat(5, 50, 51, [asked]), tool(6, "get", 52, 60, attributes=run), tool(7, "get", 53, 59, attributes=run)]
+
+
+@pytest.mark.parametrize("name", ["recovered", "repeated", "failed", "repeated tools"])
+def test_unrelated_remarks_do_not_hide_a_reply_without_its_calls(tmp_path: Path, name: str) -> None:
+    lost = chat(1, 0, 10, [said("First.")], [user("go")], attributes=STOPPED_FOR_TOOLS)
+    session = session_of(tmp_path, lost, *_with_unrelated_notes(name))
+    forbids = [{"type": "tool_trajectory", "forbidden": ["delete"]}]
+    assert session.notes
+    assert agentv.score(session.response, forbids).status == "error"
+
+
+def test_two_calls_after_one_reply_do_not_hide_the_calls_of_another(tmp_path: Path) -> None:
+    first = chat(1, 0, 10, [said("First.")], [user("go")], attributes=STOPPED_FOR_TOOLS)
+    second = chat(4, 40, 50, [said("Second.")], attributes=STOPPED_FOR_TOOLS)
+    session = session_of(tmp_path, first, tool(2, "get", 11, 12), tool(3, "list", 11, 13), second)
+    assert [place.path for place in session.response.unread] == ["span 0000000000000004 (chat m)"]
+
+
+def test_calls_in_tool_spans_or_in_the_history_stand_for_those_of_a_reply(tmp_path: Path) -> None:
+    first = chat(1, 0, 10, [said("First.")], [user("go")], attributes=STOPPED_FOR_TOOLS)
+    second = chat(3, 20, 30, [said("Second.")], attributes=STOPPED_FOR_TOOLS)
+    told = said("Second.", ("c2", "list", {}))
+    last = chat(4, 40, 50, [said("Done.")], [user("go"), told, result("c2", [])])
+    session = session_of(tmp_path, first, tool(2, "get", 11, 12), second, last)
+    assert [tool for tool, _ in calls(session)] == ["get", "list"]
+    assert not session.response.unread
+
+
+def test_parallel_agents_are_told_apart_by_the_parents_of_their_spans(tmp_path: Path) -> None:
+    agent = {"gen_ai.operation.name": "invoke_agent"}
+    session = session_of(
+        tmp_path,
+        span(1, "invoke_agent a", 0, 50, attributes=agent),
+        span(2, "invoke_agent b", 0, 50, attributes=agent),
+        chat(3, 1, 10, [said("First.")], [user("go")], parent=1, attributes=STOPPED_FOR_TOOLS),
+        chat(4, 1, 11, [said("Second.")], [user("go")], parent=2, attributes=STOPPED_FOR_TOOLS),
+        tool(5, "get", 12, 13, parent=1),
+        tool(6, "list", 12, 14, parent=2),
+    )
+    assert len(calls(session)) == 2
+    assert not session.response.unread
+
+
+def test_a_tool_span_of_two_conventions_has_the_input_and_output_of_either(tmp_path: Path) -> None:
+    attributes: dict[str, Any] = {"openinference.span.kind": "TOOL", "tool.name": "add", "gen_ai.tool.call.id": "c1"}
+    attributes |= {"gen_ai.tool.call.arguments": {"a": 1}, "gen_ai.tool.call.result": {"sum": 2}}
+    session = session_of(tmp_path, tool(1, "add", 0, 1, attributes=attributes))
+    assert calls(session) == [("add", {"a": 1})]
+    assert results(session) == [("add", {"sum": 2}, "ok")]
+
+
+def test_what_one_of_two_conventions_does_not_tell_makes_calls_unknown(tmp_path: Path) -> None:
+    attributes = {"openinference.span.kind": "LLM", "gen_ai.output.messages_ref": "s3://bucket/key"}
+    attributes |= {"llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": "Done."}
+    model = span(1, "chat m", 0, 1, attributes={"gen_ai.operation.name": "chat", **attributes})
+    assert agentv.score(session_of(tmp_path, model).response, FORBIDS).status == "error"

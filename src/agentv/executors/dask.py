@@ -22,6 +22,13 @@ LOCAL_SLOTS = 10
 _LOOPBACK = ("127.", "localhost", "[::1]")
 
 
+def _silence_loggers() -> None:
+    """Keep messages of the engine out of our output; some of its loggers have a level of their own."""
+    for name in ("distributed", "tornado", *logging.root.manager.loggerDict):
+        if name.partition(".")[0] in {"distributed", "tornado"}:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
 class DaskHost:
     """Handle of an actor."""
 
@@ -60,8 +67,7 @@ class DaskCluster:
             msg = f"the executor 'dask' needs the package distributed: pip install 'agentv[dask]' ({error})"
             raise ExecutorError(msg) from error
         distributed: Any = untyped
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
-        logging.getLogger("tornado").setLevel(logging.CRITICAL)
+        _silence_loggers()
         dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_S:g}s"})
         scheme, _, host = self.address.partition("://")
         address: Any = f"{'tls' if scheme == 'tls' else 'tcp'}://{host}"

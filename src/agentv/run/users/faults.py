@@ -7,6 +7,7 @@ A conversation in which the simulated user made a mistake says nothing about the
 from __future__ import annotations
 
 import re
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from agentv.matching.provenance import KnownValues, find_values
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 QUOTED_WORDS = 7
 """Words in a row that a message must not share with a text that the user has never seen."""
 MIN_OPENING_WORDS = 3
+SIMILAR = 0.88
+"""Share of words in common from which a message repeats another one."""
 MAX_QUOTED = 80
 _WORD = re.compile(r"\w+")
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u2018\u0060\u00b4", "'"))
@@ -44,21 +47,62 @@ _ROLE_REVERSED = (
     rf"let me {_HELP} you",
     r"let me (?:look (?:into|up)|check|pull up|process|see what i can do)\b.{0,40}\b(?:for you|your)\b",
     rf"(?:as|i am|i'm|being) (?:an?|your) {_KINDS}{_ASSISTANTS}\b",
-    r"thank you for (?:contacting|reaching out|calling|choosing|your patience|providing|bringing)",
+    r"thank you for (?:(?:contacting|calling|choosing) us|reaching out(?! to the)|bringing this)",
     r"thanks for (?:contacting|reaching out to us|choosing)",
     rf"(?:i|we)(?:'ve| have|'ll| will| can)? (?:(?:now|just|already|successfully) )*{_WORK} (?:you |your {_OBJECTS})",
     rf"(?:could|can|may|would) (?:you|i) (?:please )?{_GIVE} (?:me |us )?(?:with )?your {_DATA}",
     r"i (?:understand|apologi[sz]e for) (?:your|the|any) (?:frustration|inconvenience|concern)",
     rf"your {_OBJECTS} (?:has been|is now|was) (?:processed|issued|approved|submitted|cancell?ed|initiated|refunded)",
     r"(?:wie|womit) kann ich (?:ihnen|dir) (?:weiter)?helfen",
+    r"gerne helfe ich (?:ihnen|dir)",
+    r"con gusto (?:le|te) ",
+    r"(?:happy|glad) to help[!.]",
+    rf"(?:to|here to) {_HELP} you with",
+    r"to process your (?:return|refund|order|request|claim)",
+    (
+        r"(?:if you have any|feel free to ask|don't hesitate to (?:reach out|contact us|ask))\b.{0,40}\b"
+        r"(?:questions?|ask|help|assistance|need)"
+    ),
+    r"let me know if you(?:'d| would) like me to",
+    r"(?:is there )?anything else (?:about .{1,30} )?you (?:need|would like me to|want me to)",
+    r"(?:our|the) (?:support )?team will (?:look into|get back to you|contact you)",
+    r"i'm sorry you had this",
+    r"would you like (?:to proceed|more tips|me to (?:explain|book|send|process))",
+    r"i can offer you",
+    r"(?:one of )?our most popular",
+    r"on your behalf",
+    r"i(?:'d| would) be (?:glad|happy) to (?:set up|arrange|book|check|look)\b.{0,40}\bfor you",
+    r"(?:i can|i'll|may i) (?:format|book|look it up|look that up|arrange|reserve)\b.{0,30}\bfor you",
+    r"may i book for you",
+    r"we (?:sincerely )?(?:apologi[sz]e for|recommend (?:starting|our)|look forward to welcoming)",
+    r"i(?:'ve| have) (?:scheduled|booked|sent you|created|arranged) (?:your|a confirmation)",
+    r"your [\w -]{3,25} has been (?:created|scheduled|booked|confirmed) successfully",
+    r"(?:please )?choose between .{1,30} or .{1,30}\bfor you",
+    r"i recommend \w+ing your",
 )
 """Sentences of somebody who offers help, or speaks for the agent."""
 _INSTRUCTIONS_NAMED = (
-    r"(?:my|the|these|system|following) (?:instructions?|system prompt|prompt)\b",
-    r"as (?:i was )?instructed\b",
-    r"(?:my|the) (?:persona|brief) (?:is|says|states)",
+    r"(?:according to|as per|per|given) my instructions?\b",
+    r"my (?:instructions?|guidelines?|prompt) (?:say|tell|state|are|is|do|don't|forbid)",
+    r"(?:system|my) prompt\b",
+    (
+        r"(?:my|the|this) (?:persona|brief|scenario|fact sheet|role|character) (?:only )?"
+        r"(?:is|says|states|lists|marks|doesn't|does not|mentions|description)"
+    ),
+    r"(?:the )?persona (?:i've|i have|i was|\")",
+    r"my (?:fact sheet|scenario|role-?play|rollenbeschreibung|persona|character)\b",
+    r"meiner rolle(?:nbeschreibung)?\b|mes consignes\b|meine anweisungen\b",
+    r"(?:facts|description of me|details) (?:that )?i (?:was given|got|have been given)",
+    r"stay in character|(?:in )?this role-?play|user goal\b|guideline \d+|conversation guidelines?",
+    r"(?:the goal stated in|my task (?:is|was) to|goal is reached|stated in my task)",
+    r"i(?:'m| am) (?:acting as|playing) an? ",
+    (
+        r"i (?:was|have been|am) (?:told|asked|instructed) (?:not to (?:provide|reveal|tell)|to (?:keep my messages"
+        r"|only answer|behave like|stay|act))"
+    ),
+    r"i(?:'m| am) not allowed to (?:give away|reveal)|must not invent|it says i should write",
     r"(?:simulated|simulating|role-?play(?:ing)? as) (?:a |the )?(?:user|customer|person)",
-    r"i(?:'m| am) (?:supposed|told|instructed|meant) to (?:play|act|pretend|simulate|pursue|say|ask)",
+    r"i(?:'m| am) (?:supposed|told|instructed|meant) to (?:play|act|pretend|simulate|pursue|end the conversation)",
     r"(?:success criteri|evaluation criteri|test case|rubric)\w*",
     r"begin [0-9a-f]{12}\b",
 )
@@ -83,7 +127,10 @@ _CLOSING_WORDS = frozenset(
         *("thank", "thanks", "thx", "you", "very", "much", "so", "a", "lot", "many", "bye", "goodbye", "cheers"),
         *("have", "nice", "good", "great", "day", "one", "evening", "weekend", "that's", "that", "is", "was"),
         *("all", "for", "now", "your", "the", "help", "time", "and", "see", "take", "care", "danke", "tschüss"),
-        *("merci", "au", "revoir", "gracias", "adiós"),
+        *("merci", "au", "revoir", "gracias", "adiós", "vielen", "dank", "auf", "wiedersehen", "super", "für", "ihre"),
+        *("hilfe", "perfect", "cool", "ok", "okay", "sounds", "wonderful", "then", "i", "appreciate", "needed", "it"),
+        *("explaining", "understanding", "arranging", "information", "everything", "to", "know", "solved", "problem"),
+        *("we're", "looking", "forward", "in", "right", "later", "again", "i'm", "done", "this", "schönen", "tag"),
     ]
 )
 """Words of a message that only says goodbye."""
@@ -100,6 +147,7 @@ _role_reversed = _compile(_ROLE_REVERSED)
 _instructions_named = _compile(_INSTRUCTIONS_NAMED)
 _closing_question = _compile(_CLOSING_QUESTIONS)
 _declined = _compile(_DECLINED)
+_repeat_asked = _compile((r"(?:repeat|say (?:that|it) again|rephrase|start over|didn't (?:catch|get) that|once more)",))
 
 
 class FaultFinder:
@@ -127,7 +175,7 @@ class FaultFinder:
         if not step.is_simulated or step.message is None:
             return None
         text = step.message.text
-        if not text.strip():
+        if not any(char.isalnum() for char in text):
             return "its message is empty"
         return (
             self._role_reversed(text)
@@ -166,7 +214,10 @@ class FaultFinder:
         if not view.turns or not opening:
             return None
         first, now = _words(opening), _words(text)
-        is_repeated = now == first or (len(first) >= MIN_OPENING_WORDS and _contains(now, first))
+        if _repeat_asked.search(_plain(view.last_answer)):
+            return None
+        is_contained = len(first) >= MIN_OPENING_WORDS and _contains(now, first)
+        is_repeated = now == first or is_contained or _is_similar(first, now)
         return f"it repeated its opening: {_cut(text)!r}" if is_repeated else None
 
     def _role_reversed(self, text: str) -> str | None:
@@ -211,6 +262,13 @@ def _words(text: str) -> list[str]:
 def _contains(words: Sequence[str], part: Sequence[str]) -> bool:
     size = len(part)
     return any(list(words[at : at + size]) == list(part) for at in range(len(words) - size + 1))
+
+
+def _is_similar(first: Sequence[str], now: Sequence[str]) -> bool:
+    """Tell whether two messages of some length differ in a word or two only."""
+    if min(len(first), len(now)) < QUOTED_WORDS:
+        return False
+    return SequenceMatcher(None, first, now, autojunk=False).ratio() >= SIMILAR
 
 
 def _spaced(label: str) -> str:

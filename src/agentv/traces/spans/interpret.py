@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from agentv.traces.conventions.ai_sdk import read_ai_sdk
-from agentv.traces.conventions.genai import DETAILS, read_genai
+from agentv.traces.conventions.genai import read_genai
 from agentv.traces.conventions.openinference import read_openinference
 from agentv.traces.conventions.traceloop import read_traceloop
 from agentv.traces.spans.facts import Facts
@@ -42,7 +44,6 @@ def interpret(span: OtelSpan, reader: MessageReader) -> Facts:
 
 
 def _by_convention(span: OtelSpan, reader: MessageReader) -> Facts:
-    attributes = span.attributes
     found: list[Facts] = []
     for read in (read_openinference, read_ai_sdk, read_genai, read_traceloop):
         facts = read(span, reader)
@@ -55,7 +56,6 @@ def _by_convention(span: OtelSpan, reader: MessageReader) -> Facts:
     # Several namespaces on one span: the most specific kind first, gaps filled by the others.
     ranked = sorted(found, key=lambda each: ("tool", "model", "agent", "other").index(each.kind))
     first = ranked[0]
-    del attributes
     for other in ranked[1:]:
         _fill(first, other)
     return first
@@ -66,6 +66,10 @@ def _fill(facts: Facts, other: Facts) -> None:
     for name in ("call_id", "status", "prompt", "replies", "text", "usage", "cost_usd", "model", "agent"):
         if getattr(facts, name) is None and other.kind == facts.kind:
             setattr(facts, name, getattr(other, name))
+    if facts.kind == other.kind == "tool":
+        facts.input = other.input if facts.input is UNSET else facts.input
+        facts.output = other.output if facts.output is UNSET else facts.output
+    facts.unread = [*facts.unread, *other.unread]
     facts.agent = facts.agent or other.agent
     facts.finish = facts.finish or other.finish
     facts.response_id = facts.response_id or other.response_id
@@ -74,6 +78,3 @@ def _fill(facts: Facts, other: Facts) -> None:
 def names_calls(finish: tuple[str, ...]) -> bool:
     """Return whether a model says that it stopped in order to call tools."""
     return any(word in reason.lower() for reason in finish for word in _FINISHED_WITH_CALLS)
-
-
-__all__ = ["DETAILS", "interpret", "is_agent_span", "names_calls"]

@@ -10,7 +10,7 @@ from agentv.formats.fields import MISSING_CALLS
 from agentv.formats.incomplete import NOT_FOUND
 from agentv.formats.unread import MAX_PLACES, with_unread
 from agentv.formats.usage import add_usage
-from agentv.model.marks import NOT_CAPTURED, REST_MISSING
+from agentv.model.marks import REST_MISSING
 from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.model.session import Session
 from agentv.traces.sessions import not_captured_places
@@ -50,9 +50,9 @@ def join_spans(key: str, spans: list[OtelSpan], notes: Counter[str]) -> Session 
     timeline.build()
     if not any(node.kind == "model" for node in nodes):
         timeline.add_agent_prompts(nodes)
-    own_calls = match_tools(timeline, nodes)
+    match_tools(timeline, nodes)
     timeline.add_silent_turns(nodes)
-    session = _Joiner(key, tree.nodes, nodes, timeline, own_calls).build()
+    session = _Joiner(key, tree.nodes, nodes, timeline).build()
     found = tree.notes + timeline.notes
     return replace(session, notes=tuple([f"{count} {name}" for name, count in sorted(found.items())]))
 
@@ -60,12 +60,11 @@ def join_spans(key: str, spans: list[OtelSpan], notes: Counter[str]) -> Session 
 class _Joiner:
     """Assembly of a session from its timeline."""
 
-    def __init__(self, key: str, all_nodes: list[Node], nodes: list[Node], timeline: Timeline, own_calls: int) -> None:
+    def __init__(self, key: str, all_nodes: list[Node], nodes: list[Node], timeline: Timeline) -> None:
         self._key = key
         self._all = all_nodes
         self._nodes = nodes
         self._timeline = timeline
-        self._own_calls = own_calls
         self._drafts = timeline.messages
 
     def build(self) -> Session:
@@ -122,10 +121,7 @@ class _Joiner:
             for node in self._nodes
             for reason in node.facts.unread
         ]
-        lacking = [draft for draft in self._drafts if _lacks_calls(draft)]
-        known = self._own_calls + sum(self._timeline.notes.values())
-        if len(lacking) > known:
-            places += [_lost_reply(draft) for draft in lacking]
+        places += [_lost_reply(draft) for draft in _without_calls(self._drafts)]
         silent = [draft for draft in self._drafts if _tells_nothing(draft)]
         if silent and not self._timeline.calls and not any(node.kind == "tool" for node in self._nodes):
             places += [_lost_reply(draft) for draft in silent]
@@ -219,6 +215,36 @@ class _Joiner:
         return metadata
 
 
+def _without_calls(drafts: list[MessageDraft]) -> list[MessageDraft]:
+    """Return the replies that ended in order to call tools, and whose calls no tool span or history tells.
+
+    A call that only a tool span tells belongs to the last reply before it: the one below the same parent, else the one
+    of the same trace. A message that was recovered from the history stands for one reply that has no other text.
+    """
+    lacking: list[MessageDraft] = []
+    last: dict[tuple[str, int], MessageDraft] = {}
+    for draft in drafts:
+        node = draft.node
+        if node is None or draft.role != "assistant" or draft.is_context:
+            continue
+        trace, parent = node.span.trace_id, id(node.parent)
+        found: MessageDraft | None = None
+        if draft.is_reply:
+            last[trace, 0] = last[trace, parent] = last[trace, id(node)] = draft
+            if _lacks_calls(draft):
+                lacking.append(draft)
+        elif node.kind == "tool":
+            found = last.get((trace, parent)) or last.get((trace, 0))
+        elif draft.calls:
+            found = next((each for each in reversed(lacking) if _may_be_same_text(each, draft)), None)
+        lacking = [each for each in lacking if each is not found] if found is not None else lacking
+    return lacking
+
+
+def _may_be_same_text(one: MessageDraft, other: MessageDraft) -> bool:
+    return not one.said.text or not other.said.text or one.said.text == other.said.text
+
+
 def _lacks_calls(draft: MessageDraft) -> bool:
     """Return whether a model said that it calls tools, and no call is known."""
     if not draft.is_reply or draft.node is None or draft.calls:
@@ -259,4 +285,4 @@ def _line_of(place: str) -> int:
     return int(line) if line.isdigit() else 0
 
 
-__all__ = ["NOT_AGENTS", "NOT_CAPTURED", "ONLY_LOGS", "join_spans"]
+__all__ = ["NOT_AGENTS", "ONLY_LOGS", "join_spans"]

@@ -19,20 +19,17 @@ if TYPE_CHECKING:
 REPEATED_TOOLS = "tool spans that repeat another one"
 
 
-def match_tools(timeline: Timeline, nodes: list[Node]) -> int:
-    """Attach tool spans to calls; those that match none become calls of their own. Return how many these are."""
+def match_tools(timeline: Timeline, nodes: list[Node]) -> None:
+    """Attach tool spans to calls; those that match none become calls of their own."""
     tools = [node for node in nodes if node.kind == "tool"]
     tools = _without_nested(tools, timeline.notes)
     rest = _match_ids(timeline.calls, tools, timeline.notes)
     rest = _match_names(timeline.calls, rest)
-    own = 0
     for node in rest:
         if _is_second_record(node, timeline.calls):
             timeline.notes[REPEATED_TOOLS] += 1
-            continue
-        _add_own_call(timeline, node)
-        own += 1
-    return own
+        else:
+            _add_own_call(timeline, node)
 
 
 def _without_nested(tools: list[Node], notes: Counter[str]) -> list[Node]:
