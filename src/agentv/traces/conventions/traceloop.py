@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from agentv.formats.fields import OBJECT
 from agentv.traces.conventions.genai import read_token_counts
 from agentv.traces.conventions.tool_results import set_input, set_output
 from agentv.traces.spans.facts import Facts
@@ -92,15 +91,15 @@ def _message(fields: dict[str, Any], role: str) -> list[Said]:
 def _content(value: Any) -> Any:
     """Return the content of a message; blocks are written as JSON text."""
     parsed = parse_value(value)
-    return parsed if isinstance(parsed, list) and all(isinstance(each, OBJECT) for each in parsed) else value
+    return parsed if isinstance(parsed, list) and all(isinstance(each, dict) for each in parsed) else value
 
 
 def _answer(value: Any) -> str | None:
     parsed = parse_value(value)
     for key in ("outputs", "output"):
-        if isinstance(parsed, OBJECT) and key in parsed:
+        if isinstance(parsed, dict) and key in parsed:
             parsed = parse_value(parsed[key])
-    if isinstance(parsed, OBJECT) and isinstance(parsed.get("messages"), list) and parsed["messages"]:
+    if isinstance(parsed, dict) and isinstance(parsed.get("messages"), list) and parsed["messages"]:
         said = translate(parsed["messages"][-1], "assistant")
         return said[-1].text or None if said else None
     return parsed if isinstance(parsed, str) and parsed else None

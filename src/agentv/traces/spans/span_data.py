@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentv.formats.fields import OBJECT, object_or_empty, objects_in
+from agentv.formats.fields import object_or_empty, objects_in
 from agentv.model.span import OtelSpan, SpanEvent
 from agentv.traces.spans.values import first_of, read_any_value, read_attributes, read_id, read_time
 
@@ -71,7 +71,7 @@ def _status(raw: _Object) -> tuple[bool, str]:
     status = raw.get("status")
     code: Any = first_of(raw, "status_code", "status.code")
     message: Any = first_of(raw, "status_message", "statusMessage")
-    if isinstance(status, OBJECT):
+    if isinstance(status, dict):
         code = first_of(status, "code", "status_code") if code is None else code
         message = first_of(status, "message", "description") if message is None else message
     elif code is None:
@@ -82,7 +82,7 @@ def _status(raw: _Object) -> tuple[bool, str]:
 
 def _scope(raw: _Object) -> str:
     scope = raw.get("scope") or raw.get("instrumentation_scope") or raw.get("instrumentationScope")
-    name = scope.get("name") if isinstance(scope, OBJECT) else scope
+    name = scope.get("name") if isinstance(scope, dict) else scope
     return name if isinstance(name, str) else ""
 
 

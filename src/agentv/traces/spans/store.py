@@ -31,6 +31,7 @@ _SESSION_KEYS = (
     ),
 )
 """Attributes that name the session of a span, the strongest first."""
+_ALL_SESSION_KEYS = frozenset(key for keys in _SESSION_KEYS for key in keys)
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(OtelSpan).decode
 
@@ -82,6 +83,9 @@ class SpanStore:
     @staticmethod
     def _session_name(span: OtelSpan) -> tuple[int, str] | None:
         places = [span.attributes, *(event.attributes for event in span.events if span.is_log), span.resource]
+        places = [place for place in places if not _ALL_SESSION_KEYS.isdisjoint(place)]
+        if not places:
+            return None
         for rank, keys in enumerate(_SESSION_KEYS):
             for place in places:
                 if (name := text_of(first_of(place, *keys))) is not None:
