@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agentv.model.span import OtelSpan
 
 _INDEXED = re.compile(r"(?:gen_ai|llm)\.(prompt|completion|prompts|completions)\.(\d{1,6})\.(.+)\Z")
+_PREFIXES = ("gen_ai.prompt", "gen_ai.completion", "llm.prompt", "llm.completion")
 _CALL = re.compile(r"tool_calls\.(\d{1,6})\.(.+)\Z")
 
 
@@ -56,7 +57,7 @@ def _model(attributes: Mapping[str, Any], messages: tuple[list[Said], list[Said]
 def _indexed_messages(attributes: Mapping[str, Any]) -> tuple[list[Said], list[Said]] | None:
     found: dict[str, dict[int, dict[str, Any]]] = {"prompt": {}, "completion": {}}
     for key, value in attributes.items():
-        match = _INDEXED.match(key)
+        match = _INDEXED.match(key) if key.startswith(_PREFIXES) else None
         if match is not None:
             found[match[1].removesuffix("s")].setdefault(int(match[2]), {})[match[3]] = value
     if not found["prompt"] and not found["completion"]:

@@ -12,7 +12,7 @@ from agentv.formats.fields import is_count, number_or_none, objects_in
 from agentv.model.span import OtelSpan
 from agentv.protocols.traces import TraceFormat
 from agentv.traces.readers.lines import iter_placed
-from agentv.traces.readers.otlp import add_span
+from agentv.traces.readers.otlp import NO_SPAN, add_span
 from agentv.traces.spans.span_data import span_from
 from agentv.traces.spans.values import first_of, parse_value, read_id, read_time, text_of
 
@@ -449,7 +449,7 @@ def _format(
                     continue
                 for span in spans_of(record):
                     if span is None:
-                        sink.skip(place, "a span without an id, or that is no object")
+                        sink.skip(place, NO_SPAN)
                     else:
                         add_span(sink, span, place, file, name)
         return iter(())

@@ -21,6 +21,8 @@ _OPENAI_KEYS = frozenset((
     *("finish_reason", "function_call", "reasoning", "reasoning_content", "parsed"),
 ))  # fmt: skip
 _PLAIN_BLOCKS = frozenset(("text", "input_text", "output_text"))
+_LANGCHAIN_TYPES = frozenset(("human", "ai", "AIMessageChunk"))
+_ANTHROPIC_BLOCKS = frozenset(("tool_use", "tool_result", "thinking", "redacted_thinking"))
 REDACTED = "__REDACTED__"
 """Text that OpenInference writes in place of hidden content."""
 
@@ -117,18 +119,36 @@ def translate(item: Any, role: str = "user") -> list[Said]:
         return [said for each in item for said in translate(each, role)]
     if not isinstance(item, dict):
         return [Said(role, [{"type": "unknown", "item": item}])]
+    choices = item.get("choices")
+    if isinstance(choices, list) and choices and all(map(_is_choice, choices)):  # a chat completion
+        return [said for choice in choices for said in translate(choice, "assistant")]
+    return _translate_object(_unwrap(item, role), role)
+
+
+def _unwrap(item: _Object, role: str) -> _Object:
+    """Return the message in a choice of OpenAI, a candidate of Gemini, or an event with content."""
     message = item.get("message")
     if isinstance(message, dict) and "role" not in item:
         item = {**message, "finish_reason": item.get("finish_reason")}
-    if "finishReason" in item and isinstance(item.get("content"), dict):
-        item = item["content"]  # a candidate of Gemini
-    if isinstance(item.get("content"), dict) and isinstance(item["content"].get("parts"), list):
-        item = {"role": item["content"].get("role") or role, "parts": item["content"]["parts"]}
+    content = item.get("content")
+    if not isinstance(content, dict):
+        return item
+    if isinstance(content.get("parts"), list):
+        return {"role": content.get("role") or role, "parts": content["parts"]}
+    return content if "finishReason" in item else item
+
+
+def _translate_object(item: _Object, role: str) -> list[Said]:
     if isinstance(item.get("parts"), list):
         return [_from_parts(item, role)]
     if isinstance(item.get("role"), str) and _is_openai(item):
         return [_from_openai(item)]
     return _from_any(item, role)
+
+
+def _is_choice(value: Any) -> bool:
+    message = value.get("message") if isinstance(value, dict) else None
+    return isinstance(message, dict) and isinstance(message.get("role"), str) and _is_openai(message)
 
 
 def _role(value: Any, default: str) -> str:
@@ -269,11 +289,28 @@ def _openai_call(raw: Any) -> ToolCall:
 
 def _from_any(item: _Object, role: str) -> list[Said]:
     """Read a message of any other known shape with the reader of replies."""
-    response = detect_conversation([dict(item)]).response
+    response = detect_conversation([dict(item)], _formats_of(item)).response
     messages = response.output_messages
     if not messages:
         return [Said(role, [{"type": "unknown", "item": scrub(dict(item))}])]
     return [said for message in messages for said in _from_message(message, role)]
+
+
+def _formats_of(item: _Object) -> tuple[str, ...]:
+    """Return the formats of replies that an item most likely has; all others are tried after them."""
+    if "lc" in item or item.get("type") in _LANGCHAIN_TYPES:
+        return ("langchain",)
+    if item.get("kind") in ("request", "response"):
+        return ("pydantic_ai",)
+    content = item.get("content")
+    if isinstance(item.get("role"), str) and isinstance(content, list) and any(map(_is_block, content)):
+        return ("messages",)
+    return ()
+
+
+def _is_block(value: Any) -> bool:
+    """Return whether a value is a block of Anthropic."""
+    return isinstance(value, dict) and value.get("type") in _ANTHROPIC_BLOCKS
 
 
 def _from_message(message: Message, role: str) -> list[Said]:
