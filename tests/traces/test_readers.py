@@ -62,7 +62,7 @@ def test_the_expected_formats_of_records_are_only_tried_first(
 ) -> None:
     path = write_lines(tmp_path / "s1.jsonl", ALL[name]())
     quick = read_traces(path)
-    monkeypatch.setattr("agentv.formats.reader.find_reply_format", lambda name: None)
+    monkeypatch.setattr("agentv.formats.reader.find_reply_format", lambda _: None)
     assert read_traces(path) == quick
 
 
