@@ -17,6 +17,7 @@ from benchmarks import (
     startup,
     store,
     throughput,
+    traces,
     turns,
     viewer,
 )
@@ -31,6 +32,7 @@ _GROUPS = {
     "loop": loop.measure,
     "display": display.measure,
     "turns": turns.measure,
+    "traces": traces.measure,
     "providers": providers.measure,
     "cli": cli_modes.measure,
     "memory": memory.measure,
