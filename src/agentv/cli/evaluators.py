@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from agentv.spec.describe import EvaluatorDescription, ProviderDescription
 
 WIDTH = 100
+SCHEMAS = {
+    "evaluators": "agentv.evaluators/1",
+    "evaluator": "agentv.evaluator/1",
+    "providers": "agentv.providers/1",
+    "provider": "agentv.provider/1",
+}
 
 
 @click.group()
@@ -57,7 +63,7 @@ def describe_one(name: str, *, as_json: bool) -> None:
     if as_json:
         print_json(_description_data(description))
     else:
-        click.echo("\n".join(_render(description)))
+        click.echo("\n".join(render_evaluator(description)))
 
 
 def print_list(
@@ -75,7 +81,7 @@ def print_list(
         except PluginError as error:  # a broken plugin must not hide the others
             entries.append({"name": name, "summary": f"does not load: {error.cause}", "error": str(error)})
     if as_json:
-        print_json({"schema": f"agentv.{kind}/1", kind: entries})
+        print_json({"schema": SCHEMAS[kind], kind: entries})
         return
     width = max(len(entry["name"]) for entry in entries)
     for entry in entries:
@@ -92,7 +98,7 @@ def description_data(kind: str, description: EvaluatorDescription | ProviderDesc
     """Return the description of an evaluator or a provider as JSON data."""
     keys = [key._asdict() for key in description.keys]
     return {
-        "schema": f"agentv.{kind}/1",
+        "schema": SCHEMAS[kind],
         "name": description.name,
         "summary": description.summary,
         "executes": description.executes,
@@ -107,7 +113,8 @@ def _description_data(description: EvaluatorDescription) -> dict[str, Any]:
     return {**description_data("evaluator", description), "examples": to_builtins(examples)}
 
 
-def _render(description: EvaluatorDescription) -> list[str]:
+def render_evaluator(description: EvaluatorDescription) -> list[str]:
+    """Return the lines about an evaluator, its keys and its examples."""
     lines = render_keys("evaluator", description)
     for example in description.examples:
         lines += ["", f"An example that {'passes' if example.passes else 'does not pass'}:"]
