@@ -83,6 +83,7 @@ lock: ## pin the requirements anew (LOCK=--upgrade for newer versions)
 	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(PYTHON) -m venv "$$tmp" && \
 	"$$tmp/bin/python" -m pip -qq --disable-pip-version-check install uv && \
 	$(COMPILE) --group dev pyproject.toml --output-file requirements/dev.txt && \
+	$(COMPILE) --group docs --output-file requirements/docs.txt && \
 	printf 'langgraph\nlanggraph-cli[inmem]\n' | $(COMPILE) - --output-file requirements/langgraph.txt && \
 	echo google-adk | $(COMPILE) - --output-file requirements/adk.txt && \
 	for peer in $(PEERS); do \

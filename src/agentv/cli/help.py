@@ -88,7 +88,7 @@ DOCS = Path("docs") / "index.md"
 @JSON
 @click.pass_context
 def command(context: click.Context, topic: tuple[str, ...], *, as_json: bool) -> None:
-    """Print a short text about TOPIC: a subject, a command, an evaluator or a provider. Without it, list all subjects."""
+    """Print a short text about TOPIC: a subject, a command, an evaluator or a provider. Without it, list subjects."""
     name = " ".join(topic)
     text = _topic_text(context, name) if name else _overview()
     if as_json:

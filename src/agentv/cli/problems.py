@@ -46,12 +46,12 @@ DEFAULT_FIXES = {
 }
 """Fixes of problems whose messages name none, by their codes."""
 VERBS = (
-    "add append ask choose correct create declare delete give go install load make name pass put quote read remove rename"
-    " replace run save say see select set split start state stop take try turn use write upgrade"
+    "add append ask choose correct create declare delete give go install load make name pass put quote read remove"
+    " rename replace run save say see select set split start state stop take try turn use write upgrade"
 )
 FIX = re.compile(
     r"(?:; |: |\. \(?|, or )"
-    r"([Dd]id you mean .*|[Ee]xpected one of .*|there are .*|--\w.*|.*\bmust end in .*|`agentv [^`]*` (?:shows|lists) .*"
+    r"([Dd]id you mean .*|[Ee]xpected one of .*|there are .*|--\w.*|.*\bmust end in .*|`agentv [^`]*` shows .*"
     rf"|(?:or )?(?:{VERBS.replace(' ', '|')})\b.*)",
     re.DOTALL,
 )
