@@ -265,7 +265,7 @@ def normalize_number(text: str) -> str:
     return f"{int(whole or 0)}.{decimals}" if decimals else str(int(whole or 0))
 
 
-def _word_numbers(text: str) -> Iterator[float]:
+def word_numbers(text: str) -> Iterator[float]:
     """Yield the numbers of a text that are written as words, and the digits that are spelled as words."""
     total, part, digits, end = 0.0, 0.0, "", -9
     for match in _WORD_NUMBER.finditer(text.casefold()):
@@ -331,10 +331,14 @@ class KnownValues:
                     self._keys.add(f"day:{key[-5:]}")
             if value.number is not None:
                 self._numbers[value.number] = None
-        self._numbers |= dict.fromkeys(_word_numbers(text))
+        self._numbers |= dict.fromkeys(word_numbers(text))
         self._folded += f" {_fold(text)}"
         self._digits += [_digits(match[0]) for match in _DIGIT_GROUPS.finditer(text)]
         self._letters.append(_plain(text))
+
+    def has_number(self, number: float) -> bool:
+        """Tell whether a number is known as it is."""
+        return number in self._numbers
 
     def knows(self, value: TextValue) -> bool:
         """Tell whether a value is known: in whole, as a part of a known one, or derived from known numbers."""
@@ -418,12 +422,12 @@ class KnownValues:
             results += [a * b, high / low]
         return any(_is_same(number, result) for result in results)
 
-    def unknown(self, text: str) -> list[TextValue]:
+    def unknown(self, text: str, request: str = "") -> list[TextValue]:
         """Return the values of a text that are not known, without manners of speaking."""
         values = [value for value in _values_of(text) if value.is_marked and not self.knows(value)]
         if len(values) == 1 and _CORRECTED.search(text):
             return []
-        return [value for value in values if value.number is None or value.number not in set(_word_numbers(text))]
+        return [value for value in values if value.number is None or value.number not in set(word_numbers(text))]
 
 
 def _is_same(number: float, other: float) -> bool:

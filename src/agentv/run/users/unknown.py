@@ -1,0 +1,174 @@
+"""Unknown facts: a simulated user who tells a value that its brief says it does not know."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+from agentv.matching.provenance import KnownValues, find_values, word_numbers
+from agentv.run.users.facts import is_asked
+from agentv.run.users.speech import content_words, is_declined, is_question, plain, questions, sentences, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from agentv.model.simulation import Fact
+    from agentv.model.users import UserView
+
+FactType = Literal["date", "number", "person", "other"]
+_DATE_KEYS = frozenset(
+    "date day when since expiry expires expiration deadline birthday birth born due year month time start end arrival "
+    "departure until last graduation issued bought purchased installed delivered appointment datum termin einzug geburt "
+    "fecha data naissance échéance".split()
+)
+_NUMBER_KEYS = frozenset(
+    "number no nr id code pin ref reference serial iban account phone plate zip price cost amount fee total deposit limit "
+    "budget salary income size length height width weight age count distance temperature reading km mileage floor row seat "
+    "position grade dose speed version refund rate quantity qty points balance value rooms people guests area depth tax "
+    "montant preis betrag importe precio edad alter miete einkommen".split()
+)
+_PERSON_KEYS = frozenset(
+    "name contact person driver doctor witness landlord manager owner merchant provider carrier company employer bank "
+    "insurer supplier shop dealer teacher colleague supervisor".split()
+)
+_QUESTION_FORMS: dict[FactType, re.Pattern[str]] = {
+    "date": re.compile(r"\b(?:when|since when|what (?:date|day|time|year)|which (?:date|day|year)|wann|quand|cuándo|quando)\b", re.I),
+    "number": re.compile(r"\b(?:how (?:old|much|many|long|tall|high|big|large|heavy|far|wide|deep|fast)|wie (?:viel|alt|hoch)"
+                         r"|combien|cuánt\w+|quant\w+)\b", re.I),
+    "person": re.compile(r"\b(?:who|whose|name|called|wer|qui|quién|chi)\b", re.I),
+}
+_TIME_WORDS = re.compile(
+    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day|\b(?:january|february|march|april|may|june|july|august|september|october"
+    r"|november|december|tomorrow|yesterday|spring|summer|autumn|winter|montag|dienstag|mittwoch|donnerstag|freitag|samstag"
+    r"|sonntag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes)\b"
+    r"|\b\d{1,2}(?:st|nd|rd|th)\b|\b(?:first|second|third|fourth|fifth|\w+teenth|\w+tieth|twenty-\w+|thirty-\w+)\s+of\b"
+    r"|\b(?:next|last|this)\s+(?:week|month|year|\w+day)\b",
+    re.I,
+)
+_FILLERS = frozenset(
+    "yes yeah yep ok okay well sure um uh hm hmm oh ah er so then think believe actually just please it's that's he's she's "
+    "i'm is was one ones thing kind sort really pretty quite bit maybe probably hello hi thanks thank right good great "
+    "says said should must according must've i've got have has had use using with".split()
+)
+_LEAD = (
+    r"^(?:(?:yes|yeah|yep|ok|okay|well|sure|um+|uh|oh|ah|er|so|right|alright|fine|one moment|i see|got it|here (?:it is|you go))"
+    r"[,.!:;… -]+)*"
+)
+_SUBJECT = (
+    r"(?:it|that|this|he|she|they|we|mine|ours|there|i|(?:my|the|his|her|its|our|their)(?: \w+){1,3}?)"
+)
+_COPULA = (
+    r"(?:'s|'re|'m|'ll be| is| are| was| were| am| has| have|'ve got| got| says| said| reads| shows?| should be| must be| would be"
+    r"| will be| use| uses| drive| live| leave| weighs?| costs?| called| named| runs?| turn(?:s|ing|ed)| went| come| comes)"
+)
+_ASSERTION = re.compile(rf"{_LEAD}{_SUBJECT}{_COPULA}\b(?: turning| called| named| allergic to| with| on| an?| the| about| around"
+                        r"| in| like| only| always)*\s*(?P<value>.+)$", re.I)
+_FRAGMENT_WORDS = 5
+_VALUE_WORDS = 6
+_PLACE = re.compile(
+    r"^(?:in|on|at|behind|under|with|inside|next|near|written|printed|stored|kept|what|where|how|who|up\s+to|too|long|been|because"
+    r"|for|about|just|really|quite|impossible|difficult|personal|important|necessary|required|needed|enough|there|here|a\s+(?:long"
+    r"|bit|question)|your|whatever|something|my\s+(?:wife|husband|boss|accountant|mother|father|son|daughter|doctor))\b",
+    re.I,
+)
+"""Beginnings of statements about a fact that do not tell its value."""
+
+
+def find_unknown_told(text: str, facts: dict[str, Fact], view: UserView, known_texts: Sequence[str]) -> str | None:
+    """Return the name of a fact that a message tells though the user does not know it."""
+    unknown = {name: fact for name, fact in facts.items() if fact.value is None}
+    if not unknown or is_question(text):
+        return None
+    known = KnownValues([*known_texts, *(part for turn in view.turns for part in turn)])
+    heard = {word for part in (*known_texts, *(part for turn in view.turns for part in turn)) for word in words(part)}
+    for name, fact in unknown.items():
+        if _is_stated(text, name, heard):
+            return name
+        if not _is_topic(name, fact, facts, view):
+            continue
+        if _tells_value(text, _type_of(name), known, heard):
+            return name
+    return None
+
+
+def _labels(name: str) -> list[str]:
+    return [word for word in words(name.replace("_", " ")) if len(word) > 1]
+
+
+def _type_of(name: str) -> FactType:
+    labels = _labels(name)
+    for keys, kind in ((_DATE_KEYS, "date"), (_NUMBER_KEYS, "number"), (_PERSON_KEYS, "person")):
+        if any(label in keys for label in labels):
+            return kind  # type: ignore[return-value]
+    return "other"
+
+
+def _is_topic(name: str, fact: Fact, facts: dict[str, Fact], view: UserView) -> bool:
+    """Tell whether the agent's last question is about a fact, or the one before if it was only put off."""
+    answers = [answer for _, answer in view.turns]
+    if not answers:
+        return False
+    if _asks_for(answers[-1], name, fact, facts):
+        return True
+    is_put_off = len(view.turns) > 1 and not questions(answers[-1]) and _is_put_off(view.turns[-1][0])
+    return is_put_off and _asks_for(answers[-2], name, fact, facts)
+
+
+def _is_put_off(message: str) -> bool:
+    return is_question(message) or len(words(message)) <= 3  # noqa: PLR2004 - "one moment", "hm, let me see"
+
+
+def _asks_for(answer: str, name: str, fact: Fact, facts: dict[str, Fact]) -> bool:
+    asked = " ".join(questions(answer)) or (answer if re.search(r"\b(?:need|please|give|tell)\b", answer, re.I) else "")
+    if not asked:
+        return False
+    if is_asked(fact, asked) or _shares_stem(name, asked):
+        return True
+    form = _QUESTION_FORMS.get(_type_of(name))
+    if form is None or not form.search(asked):
+        return False
+    rivals = [other for other in facts if other != name and _type_of(other) == _type_of(name)]
+    return not rivals
+
+
+def _shares_stem(name: str, asked: str) -> bool:
+    """Tell whether a question has a form of a word of the name."""
+    found = words(asked)
+    return any(len(label) > 3 and any(word.startswith(label[:5]) for word in found) for label in _labels(name))  # noqa: PLR2004
+
+
+def _tells_value(text: str, kind: FactType, known: KnownValues, heard: set[str]) -> bool:
+    if any(not known.knows(value) for value in find_values(text) if value.kind != "quotation") and not is_declined(text):
+        return True
+    if is_declined(text):
+        return False
+    numbers = list(word_numbers(text))
+    if kind == "number":
+        return any(not known.has_number(number) for number in numbers)
+    if kind == "date":
+        return any(match[0].casefold() not in heard for match in _TIME_WORDS.finditer(text))
+    return any(_is_value(sentence, heard) for sentence in sentences(text))
+
+
+def _is_value(sentence: str, heard: set[str]) -> bool:
+    """Tell whether a sentence tells something new: a short answer without a clause, or "it is ..."."""
+    new = content_words(sentence) - heard - _FILLERS
+    if not new:
+        return False
+    said = [word for word in words(sentence) if word not in _FILLERS]
+    match = _ASSERTION.search(plain(sentence))
+    if match is None:
+        is_clause = re.search(r"\b(?:i|you|we|they|he|she|it)\b", plain(sentence), re.I)
+        return len(said) <= _FRAGMENT_WORDS and not is_clause and not _PLACE.search(sentence)
+    value = match["value"]
+    return len(words(value)) <= _VALUE_WORDS and not _PLACE.search(value) and bool(content_words(value) - heard - _FILLERS)
+
+
+def _is_stated(text: str, name: str, heard: Iterable[str]) -> bool:
+    """Tell whether a message says what the fact is, by its name."""
+    label = r"[\s_-]*".join(re.escape(word) for word in words(name.replace("_", " ")))
+    pattern = rf"\b(?:my|the|his|her|our|their|its)\s+{label}(?:\s+\w+)?\s*(?:is|=|:|was|are|should\s+be|must\s+be)\s+(?P<value>[^.!?]+)"
+    stated = re.search(pattern, plain(text), re.IGNORECASE)
+    if stated is None or is_declined(text) or _PLACE.search(stated["value"]):
+        return False
+    return bool(content_words(stated["value"]) - set(heard) - _FILLERS)
