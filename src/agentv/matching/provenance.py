@@ -11,10 +11,15 @@ from typing import Literal, NamedTuple
 
 ValueKind = Literal["email", "date", "time", "id", "number", "quotation"]
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_FOREIGN_MONTHS = {"mär": 3, "mai": 5, "okt": 10, "dez": 12}
+_FOREIGN_MONTHS = {
+    **{"ene": 1, "gen": 1, "fév": 2, "fev": 2, "mär": 3, "abr": 4, "avr": 4, "mai": 5, "mag": 5, "giu": 6, "lug": 7},
+    **{"aoû": 8, "ago": 8, "set": 9, "okt": 10, "out": 10, "ott": 10, "dez": 12, "déc": 12, "dic": 12, "juin": 6, "juil": 7},
+}
 _MONTH = (
-    r"(?P<month>jan(?:uary?|uar)?|feb(?:ruary?|ruar)?|mar(?:ch)?|märz?|apr(?:il)?|may|mai|june?|juni|july?|juli"
-    r"|aug(?:ust)?|sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?)\.?"
+    r"(?P<month>jan(?:uary?|uar|vier|eiro|uari)?|enero|gennaio|feb(?:ruary?|ruar|rero|braio|ruari)?|février|fevereiro"
+    r"|mar(?:ch|s|zo|ço)?|märz?|apr(?:ile?)?|abril|avril|may|mai|mayo|maggio|maio|june?|juni|juin|junio|giugno|junho"
+    r"|july?|juli|juillet|julio|luglio|julho|aug(?:ust(?:us)?)?|août|agosto|sept?(?:i?embre|ember)?|setembro|settembre"
+    r"|o[ck]t(?:ober|ubre|obre)?|ottobre|outubro|nov(?:i?embre|ember|embro)?|de[cz](?:ember|embro)?|décembre|dici?embre)\.?"
 )
 _YEAR = r"(?P<year>\d{4})"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.)?"
@@ -24,7 +29,7 @@ _SHORT_DATE = re.compile(r"(?<![\w.,/-])(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})
 _WORD_DATES = tuple(
     re.compile(rf"(?<!\w){pattern}(?!\w)", re.IGNORECASE)
     for pattern in (
-        rf"{_DAY}(?:\s+of)?[\s-]+{_MONTH}(?:,?[\s-]+{_YEAR})?",
+        rf"{_DAY}(?:\s+(?:of|de|di))?[\s-]+{_MONTH}(?:,?[\s-]+(?:de\s+)?{_YEAR})?",
         rf"{_MONTH}\s+(?:the\s+)?{_DAY}(?![:.]?\d)(?:,?\s+{_YEAR})?",
     )
 )
@@ -36,7 +41,9 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _QUOTATION = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|„([^“”\n]{2,200})[“”]")
-_TOLD_BEFORE = re.compile(r"(?:\b(?:is|was|named|called|titled|password|code|reference)|:)\s*$", re.IGNORECASE)
+_TOLD_BEFORE = re.compile(
+    r"(?:\b(?:is|was|be|it's|that's|named|called|titled|password|code|reference|write|writes|reads|says)|:)\s*$", re.IGNORECASE
+)
 _TOKEN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9]|[-_#/:.](?=[A-Za-z0-9]))*")
 _NUMBER = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,]\d+)?")
 _DIGIT_GROUPS = re.compile(r"\+?\d(?:[\d()/. ,-]*\d)?")
@@ -54,7 +61,7 @@ _GLUED = re.compile(
 _TIME_UNIT = re.compile(
     r"(?:\s|-)*(?:odd\s+|or so\s+|more\s+|full\s+|business\s+|working\s+)?"
     r"(?:seconds?|secs?|s\b|minutes?|mins?|hours?|hrs?|h\b|days?|nights?|weeks?|months?|years?(?!\s*-?old)|times?|things?|emails?|calls?"
-    r"|questions?|more\b|other\b|of (?:them|those|these|you|us)\b)",
+    r"|questions?|more\b|other\b)",
     re.IGNORECASE,
 )
 _SURE = re.compile(r"\s?(?:%|percent|per cent)\s+(?:sure|certain|positive|of the time|confident)", re.IGNORECASE)
@@ -69,22 +76,43 @@ _COUNTED_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _STREET_AFTER = re.compile(
-    r"[a-z]?,?\s+(?:[A-Z][\w']+\s+){1,3}(?:street|st|avenue|ave|road|rd|lane|ln|drive|dr|boulevard|blvd)\b"
+    r"[a-z]?,?\s+(?:(?:[A-Z][\w']+\s+){1,3}(?:[Ss]treet|[Ss]t|[Aa]venue|[Aa]ve|[Rr]oad|[Rr]d|[Ll]ane|[Ll]n|[Dd]rive"
+    r"|[Bb]oulevard|[Cc]rescent|[Cc]lose|[Cc]ourt|[Pp]lace|[Ss]quare|[Ww]ay|[Tt]errace|[Gg]ardens|[Hh]ill|[Gg]rove)\b"
+    r"|(?:rue|avenue|boulevard|via|calle|rua)\s+\w)"
 )
+_STREET_BEFORE = re.compile(
+    r"\b[\w-]*(?:stra(?:ß|ss)e|str\.|weg|allee|platz|gasse|ring|damm|ufer|straat|laan|[Rr]oad|[Ss]treet|[Aa]venue|[Ll]ane)"
+    r",?\s*(?:no\.?\s*|number\s+)?$"
+)
+_ORDINAL_DAY = re.compile(r"(?<![\w.,/-])(?P<day>[0-3]?\d)(?:st|nd|rd|th)\b(?!\s+(?:time|floor|row|attempt|birthday|grade))", re.I)
+_ASKS_WHEN = re.compile(r"\b(?:when|date|day|deadline|expir\w+|due|until|since|wann|datum|quand|cuándo|quando)\b", re.I)
+_ASKS_COUNT = re.compile(r"\bhow\s+(?:many|old|much|big|large|heavy|high|tall)\b|\bnumber\b", re.I)
+_INFERRED = re.compile(
+    r"\b(?:so|then|that'?s|that\s+(?:is|was|would|makes|leaves)|makes?|leaves?|total|altogether|together|sum|each|apiece|per|every"
+    r"|left|over|more|less|minus|plus|times|half|double|twice|average|instead|would|could|if|saves?|cheaper|above|below|under"
+    r"|between|too\s+\w+|off|another|extra|also?\b|i\.e\.|means?|technically|earlier|after|before|within|rather"
+    r"|donc|soit|entonces|quindi|dann|macht|insgesamt|zusammen|jede[rns]?|je|por|par|ou|oder|or)\b|=|[?？]|\d\s*[+x×*/-]\s*\d",
+    re.IGNORECASE,
+)
+"""Words of a sentence in which values are worked out, in contrast to one that tells them."""
 _HEDGE_BEFORE = re.compile(
     r"(?:\b(?:about|around|roughly|almost|nearly|approximately|approx\.?|over|under|some|like|circa|just short of"
     r"|more than|less than|close to|ca\.?|a good|not even|or|say)|~|≈)\s*(?:the\s+)?[$€£]?\s*$",
     re.IGNORECASE,
 )
 _HEDGE_AFTER = re.compile(r"\s?(?:-?ish\b|or so\b|\w+ or so\b|something\b|or thereabouts)", re.IGNORECASE)
+_UNIT_AFTER = re.compile(r"\s?(?:mm|cm|m|km|kg|g|l|ml|metres?|meters?|litres?|kilos?)\b", re.IGNORECASE)
 _IDIOM = re.compile(
-    r"24/7|9-5|\b9 to 5\b|50[/-]50|1[01]0\s?%|1:1|1-on-1|\b2FA\b|\bA[3-5]\b(?!-)|\b[345]G\b|\b4K\b|\bMP[34]\b|\bUTF-8\b"
+    r"24/7|9-5|\bper 100\s?(?:g|ml|km|grams?)\b|\b\d{1,2} (?:past|to the hour)\b|\b(?:get|gets|got|getting|returns?|throws?|a|an|status|code) (?:40[013458-9]|410|413|415|422|429|50[0-4])\b|\b9 to 5\b|50[/-]50|1[01]0\s?%|1:1|1-on-1|\b2FA\b|\bA[3-5]\b(?!-)|\b[345]G\b|\b4K\b|\bMP[34]\b|\bUTF-8\b"
     r"|\bQ[1-4]\b|\bB2[BC]\b|\b(?:1080|720)p\b|\bIPv[46]\b|\b101\b(?= (?:course|class))|\b[34]0[0-9] (?:error|page)"
     r"|\b(?:error|http) [45]\d\d\b|\bCOVID-19\b|\b\d{1,2}\s?cents\b",
     re.IGNORECASE,
 )
-_CORRECTED = re.compile(r"\b(?:no,? sorry|i mean|i meant|mixed that up|correction|scratch that)\b", re.IGNORECASE)
+_CORRECTED = re.compile(r"\b(?:no,? sorry|sorry|i mean|i meant|mixed that up|correction|scratch that|wait)\b", re.IGNORECASE)
 """Words of somebody who corrects a value in the same message."""
+_SENTENCES = re.compile(r"(?<!\bi\.e\.)(?<!\be\.g\.)(?<=[.!?])\s+|[\n;]")
+_CLOCK = re.compile(r"(?P<hour>[01]?\d|2[0-3])[.](?P<minute>[0-5]\d)")
+_DIMENSIONS = re.compile(r"(?<![\w.])(\d+(?:[.,]\d+)?)\s?(mm|cm|m)?\s?[x×]\s?(?=\d+(?:[.,]\d+)?(?:\s?(?:mm|cm|m))?(?!\w))", re.I)
 _UNITS_OF_TEN = dict(
     zip(("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), range(20, 100, 10), strict=True)
 )
@@ -97,6 +125,8 @@ _WORDS |= {"dozen": 12, "couple": 2, "both": 2, "pair": 2, "single": 1, "once": 
 _WORD_NUMBER = re.compile(rf"\b(?:{'|'.join([*_WORDS, 'hundred', 'thousand', 'million', 'and', 'oh', 'double'])})\b")
 SMALL = 20
 """Numbers up to this one are counts or manners of speaking, unless they are marked as an amount or an id."""
+SMALL_ANSWER = 12
+"""The same in the answer to a question for a number."""
 SMALL_TIME = 100
 """The same for numbers before a unit of time: "in 45 minutes"."""
 MAX_FACTOR = 31
@@ -107,7 +137,9 @@ _MAX_TERMS = 10
 _LARGE = 100
 _MAX_DERIVED_DIGITS = 7
 _MIN_PHONE = 7
-_MIN_SPELLED = 4
+_MIN_ID = 3
+_MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_UNIT_FACTORS = (10, 100, 1000, 60)
 
 
 class TextValue(NamedTuple):
@@ -132,11 +164,11 @@ class TextValue(NamedTuple):
 def find_values(text: str) -> list[TextValue]:
     """Return the values of a text, in the order of their kinds."""
     values: list[TextValue] = []
-    rest = _IDIOM.sub(" ", text)
+    rest = _DIMENSIONS.sub(r"\1 \2 ", _IDIOM.sub(" ", text))
     for match in _QUOTATION.finditer(rest):
         quoted = next(group for group in match.groups() if group is not None)
-        if len(quoted.split()) > 1 and _TOLD_BEFORE.search(rest[: match.start()]):
-            values.append(TextValue("quotation", quoted, frozenset((_fold(quoted),))))
+        is_told = bool(_TOLD_BEFORE.search(rest[: match.start()]))
+        values.append(TextValue("quotation", quoted, frozenset((_fold(quoted),)), is_told))
     rest, emails = _take(_EMAIL, rest)
     values += [TextValue("email", match[0], frozenset((match[0].casefold().rstrip("."),))) for match in emails]
     rest, dates = _take_dates(rest)
@@ -179,8 +211,8 @@ def _take_dates(text: str) -> tuple[str, list[TextValue]]:
 
 
 def _month(word: str) -> int:
-    start = word[:3].casefold()
-    return _FOREIGN_MONTHS.get(start) or _MONTHS.index(start) + 1
+    start = word[:4].casefold()
+    return _FOREIGN_MONTHS.get(start) or _FOREIGN_MONTHS.get(start[:3]) or _MONTHS.index(start[:3]) + 1
 
 
 def _date(text: str, readings: Iterable[tuple[str, str, str]]) -> TextValue:
@@ -242,7 +274,9 @@ def _number(match: re.Match[str], text: str) -> TextValue:
     is_labelled = bool(_LABEL_BEFORE.search(before)) and not _COUNTED_BEFORE.search(before)
     size = float(number)
     small = SMALL_TIME if _TIME_UNIT.match(after) or _SURE.match(after) else SMALL
-    is_marked = size > small or (is_money and size > 1) or is_labelled or bool(_STREET_AFTER.match(after))
+    is_place = bool(_STREET_AFTER.match(after) or _STREET_BEFORE.search(before))
+    is_price = re.search(r"[.,]\d\d$", match[0]) is not None and not _UNIT_AFTER.match(after)
+    is_marked = size > small or (is_money and size > 1) or is_labelled or is_place or is_price
     is_about = bool(_HEDGE_BEFORE.search(before) or _HEDGE_AFTER.match(after))
     return TextValue("number", match[0], frozenset((f"number:{number}",)), is_marked, is_about)
 
@@ -321,6 +355,8 @@ class KnownValues:
         self._numbers: dict[float, None] = {}
         for text in texts:
             self.add(text)
+        self._given = tuple(self._numbers)
+        """Numbers of the first texts: few enough that a sum of two of them is no accident."""
 
     def add(self, text: str) -> None:
         """Add all values of a text."""
@@ -329,6 +365,7 @@ class KnownValues:
             for key in value.keys:
                 if key.startswith("date:"):
                     self._keys.add(f"day:{key[-5:]}")
+                    self._numbers[float(key[5:9])] = None
             if value.number is not None:
                 self._numbers[value.number] = None
         self._numbers |= dict.fromkeys(word_numbers(text))
@@ -340,19 +377,41 @@ class KnownValues:
         """Tell whether a number is known as it is."""
         return number in self._numbers
 
-    def knows(self, value: TextValue) -> bool:
-        """Tell whether a value is known: in whole, as a part of a known one, or derived from known numbers."""
+    def knows(self, value: TextValue, *, is_exact: bool = False) -> bool:
+        """Tell whether a value is known: in whole, as a part of a known one, or derived from known numbers.
+
+        With `is_exact` other forms of a value are known, but not what can be worked out from several values.
+        """
         if value.keys & self._keys:
             return True
         if value.kind == "quotation":
             return self._knows_words(value.text)
         if value.kind == "date":
-            return any(f"day:{key[-5:]}" in self._keys and not self._has_year(key) for key in value.keys)
+            return self._knows_date(value)
         if value.kind == "time":
-            return _plain(value.text) in "".join(self._letters) or self._is_in_range(value)
-        if value.kind in ("number", "id") and self._is_part(value):
+            is_written = _plain(value.text) in "".join(self._letters)
+            return is_written or (not is_exact and (self._is_in_range(value) or self._is_shifted(value)))
+        if value.kind in ("number", "id") and (self._is_part(value) or self._is_clock(value)):
             return True
-        return value.number is not None and self._is_derived(value.number, is_about=value.is_about)
+        if value.kind == "id" and not is_exact and self._is_next(value):
+            return True
+        return value.number is not None and self._is_derived(value.number, is_about=value.is_about, is_exact=is_exact)
+
+    def _knows_date(self, value: TextValue) -> bool:
+        """Tell whether a date is known: its day, a day of a known date, or as many days from one as a known number."""
+        if any(f"day:{key[-5:]}" in self._keys and not self._has_year(key) for key in value.keys):
+            return True
+        days = {_ordinal(key) for key in self._keys if key.startswith("day:")}
+        steps = {1.0, *(number for number in self._numbers if number <= MAX_FACTOR)}
+        steps |= {number * 7 for number in steps}
+        own = {_ordinal(key) for key in value.keys if not self._has_year(key)}
+        return any(abs(day - known) in steps for day in own for known in days)
+
+    def knows_day(self, day: str) -> bool:
+        """Tell whether a day of the month is known, from a date or as a number."""
+        return any(key.startswith("day:") and key.endswith(f"-{int(day):02d}") for key in self._keys) or (
+            float(day) in self._numbers
+        )
 
     def _has_year(self, key: str) -> bool:
         """Tell whether a known date of the same day has a year, so that another year is another date."""
@@ -361,10 +420,12 @@ class KnownValues:
         )
 
     def _knows_words(self, text: str) -> bool:
-        if _fold(text) in self._folded:
+        if _fold(text) in self._folded or _plain(text) in "".join(self._letters):
             return True
+        if any(not self.has_number(float(number)) for number in re.findall(r"\d+", text)):
+            return False
         words = re.findall(r"\w{3,}", text.casefold())
-        return sum(word in self._folded for word in words) * 2 >= len(words)
+        return bool(words) and sum(word in self._folded for word in words) * 2 >= len(words)
 
     def _is_in_range(self, value: TextValue) -> bool:
         """Tell whether a time lies between known ones, so that it may be a choice."""
@@ -372,17 +433,40 @@ class KnownValues:
         own = [key.removeprefix("time:") for key in value.keys]
         return bool(known) and any(known[0] <= time <= known[-1] for time in own)
 
+    def _is_shifted(self, value: TextValue) -> bool:
+        """Tell whether a time is as many minutes or hours from a known one as a known number."""
+        known = [_minutes(key) for key in self._keys if key.startswith("time:")]
+        steps = {number * unit for number in self._numbers for unit in (1, 60)}
+        return any(abs(_minutes(key) - time) in steps for key in value.keys for time in known)
+
     def _is_part(self, value: TextValue) -> bool:
         plain, digits = _plain(value.text), _digits(value.text)
-        if plain.isdigit() and len(digits) > 1:
-            if any(digits in known for known in self._digits):
-                return True
-            tail = digits[-9:]
-            if len(tail) >= _MIN_PHONE and any(known.endswith(digits.lstrip("0")) for known in self._digits):
-                return True
-        return len(plain) > 2 and any(plain in known for known in self._letters)  # noqa: PLR2004 - A-1 is too short
+        if plain.isdigit():
+            return len(digits) > 1 and any(
+                known.startswith(digits)
+                or known.endswith(digits)
+                or (len(digits) >= _MIN_ID and digits in known)
+                or (len(digits) >= _MIN_PHONE and known.endswith(digits.lstrip("0")))
+                for known in self._digits
+            )
+        return len(plain) >= _MIN_ID and any(plain in known for known in self._letters)
 
-    def _is_derived(self, number: float, *, is_about: bool) -> bool:
+    def _is_clock(self, value: TextValue) -> bool:
+        """Tell whether a number such as 9.30 is a known time."""
+        match = _CLOCK.fullmatch(value.text)
+        return match is not None and any(
+            f"time:{int(match['hour']) + half:02d}:{match['minute']}" in self._keys for half in (0, 12)
+        )
+
+    def _is_next(self, value: TextValue) -> bool:
+        """Tell whether an id is the one before or after a known id."""
+        match = re.fullmatch(r"(\D*)(\d+)", _plain(value.text))
+        if match is None:
+            return False
+        around = (f"{match[1]}{int(match[2]) + step}" for step in (-1, 1))
+        return any(other in known for other in around for known in self._letters)
+
+    def _is_derived(self, number: float, *, is_about: bool, is_exact: bool) -> bool:
         """Tell whether a number is another form of known ones: rounded, converted, a sum, a difference, a product."""
         numbers = [known for known in self._numbers if known > 0][-_MAX_NUMBERS:]
         if number in self._numbers or number == 0 or number >= 10**_MAX_DERIVED_DIGITS:
@@ -391,28 +475,34 @@ class KnownValues:
             return True
         if any(abs(number - known) < 1 for known in numbers if known % 1):
             return True
-        if any(
-            _is_same(number, known * factor) or _is_same(number, known / factor)
-            for known in numbers
-            for factor in _FACTORS
-        ):
+        factors = _UNIT_FACTORS if is_exact else _FACTORS
+        if any(_is_same(number, known * factor) or _is_same(number, known / factor) for known in numbers for factor in factors):
             return True
+        if is_exact:
+            return any(_is_equal(number, a + b) or _is_equal(number, abs(a - b)) for a, b in combinations(self._given, 2))
         if any(self._is_pair(number, a, b) for a, b in combinations(numbers, 2)):
             return True
-        return self._is_derived_twice(number, numbers)
+        return self._is_derived_twice(number, numbers) or any(
+            digits.isdigit() and len(digits) >= _MIN_ID and abs(number - float(digits)) == 1 for digits in self._digits
+        )
 
     def _is_derived_twice(self, number: float, numbers: list[float]) -> bool:
-        """Tell whether a number is a sum or difference of a known one and a product of two known ones."""
+        """Tell whether a number is a sum or difference of a known one and a product of two known ones, or of several."""
         recent = numbers[-_MAX_TERMS:]
         products = [a * b for a, b in combinations(recent, 2) if min(a, b) <= MAX_FACTOR or max(a, b) > _LARGE]
         parts = [a * (1 - b / 100) for a in recent for b in recent if b < 100]  # noqa: PLR2004 - per cent
         terms = {*products, *parts, *recent}
-        return any(
-            _is_same(number, other)
-            for term in (*products, *parts)
-            for known in recent
-            for other in (term + known, abs(term - known), term * known if known <= MAX_FACTOR else term)
-        ) or any(_is_same(number - term, other) for term in products for other in terms if other < number)
+        sums = [sum(some) for size in (2, 3, 4) for some in combinations(recent, size)]
+        return (
+            any(
+                _is_same(number, other)
+                for term in (*products, *parts)
+                for known in recent
+                for other in (term + known, abs(term - known), term * known if known <= MAX_FACTOR else term)
+            )
+            or any(_is_same(number - term, other) for term in products for other in terms if other < number)
+            or any(_is_equal(number, total) or any(_is_equal(number, abs(known - total)) for known in recent) for total in sums)
+        )
 
     @staticmethod
     def _is_pair(number: float, a: float, b: float) -> bool:
@@ -423,16 +513,80 @@ class KnownValues:
         return any(_is_same(number, result) for result in results)
 
     def unknown(self, text: str, request: str = "") -> list[TextValue]:
-        """Return the values of a text that are not known, without manners of speaking."""
-        values = [value for value in _values_of(text) if value.is_marked and not self.knows(value)]
-        if len(values) == 1 and _CORRECTED.search(text):
-            return []
-        return [value for value in values if value.number is None or value.number not in set(word_numbers(text))]
+        """Return the values that a message tells and that are not known, without manners of speaking.
+
+        `request` is the message that it answers: a value in answer to a question is told as it is, and not worked out.
+        """
+        is_asked = any(mark in request for mark in "?？؟") or re.search(r"\b(?:need|please)\b", request, re.I) is not None
+        found = []
+        for sentence in _SENTENCES.split(text):
+            is_exact = is_asked and not _INFERRED.search(sentence)
+            for value in (*_values_of(sentence), *_days_of(sentence)):
+                if self._is_told(value, sentence, request if is_asked else "", is_exact=is_exact):
+                    found.append(value)
+        return [value for value in found if not self._is_corrected(value, text)]
+
+    def _is_told(self, value: TextValue, sentence: str, request: str, *, is_exact: bool) -> bool:
+        """Tell whether a value of a sentence is told and not known."""
+        if value.keys & {"day"}:
+            return is_exact and _ASKS_WHEN.search(request) is not None and not self.knows_day(_digits(value.text))
+        is_marked = value.is_marked
+        if value.number is not None:
+            is_count = is_exact and _ASKS_COUNT.search(request) is not None and value.number > SMALL_ANSWER
+            is_marked = is_marked or (is_count and not _TIME_UNIT.match(sentence.partition(value.text)[2]))
+            is_loose = not is_exact and (value.is_about or (not request and _plain(sentence) == _plain(value.text)))
+            if is_loose or not is_marked or value.number in set(word_numbers(sentence)):
+                return False
+        elif value.kind == "quotation":
+            is_marked = is_marked and is_exact
+        elif value.kind == "id":
+            is_marked = is_exact or len(_plain(value.text)) >= _MIN_ID
+        return is_marked and not self._knows_with(value, sentence, is_exact=is_exact)
+
+    def _knows_with(self, value: TextValue, sentence: str, *, is_exact: bool) -> bool:
+        """Tell whether a value is known, or worked out with other numbers of its own sentence."""
+        if self.knows(value, is_exact=is_exact):
+            return True
+        if is_exact or value.number is None:
+            return False
+        others = [number for number in word_numbers(sentence) if number != value.number]
+        numbers = [*self._numbers, *others]
+        return any(self._is_pair(value.number, a, b) for a in others for b in numbers)
+
+    def _is_corrected(self, value: TextValue, text: str) -> bool:
+        """Tell whether a value is taken back: a known one of its kind follows in the same message."""
+        after = text.partition(value.text)[2]
+        correction = _CORRECTED.search(after)
+        if correction is None:
+            return False
+        return any(other.kind == value.kind and self.knows(other, is_exact=True) for other in _values_of(after[correction.end() :]))
+
+
+def _days_of(text: str) -> Iterator[TextValue]:
+    """Yield the days of a month that are told without it: "on the 17th"."""
+    rest, _ = _take_dates(text)
+    for match in _ORDINAL_DAY.finditer(rest):
+        yield TextValue("date", match[0], frozenset(("day",)))
+
+
+def _ordinal(key: str) -> int:
+    """Return the number of a day in a leap year, for a key that ends with month and day."""
+    month, day = int(key[-5:-3]), int(key[-2:])
+    return sum(_MONTH_DAYS[: month - 1]) + day
+
+
+def _minutes(key: str) -> int:
+    hour, minute = key.removeprefix("time:").split(":")
+    return int(hour) * 60 + int(minute)
+
+
+def _is_equal(number: float, other: float) -> bool:
+    return abs(number - other) < 0.011  # noqa: PLR2004 - a hundredth
 
 
 def _is_same(number: float, other: float) -> bool:
     """Compare up to a hundredth; a whole number is also the same as one that was rounded to it."""
-    return abs(number - other) < 0.011 or (number % 1 == 0 and number > SMALL and abs(number - other) < 0.51)  # noqa: PLR2004
+    return _is_equal(number, other) or (number % 1 == 0 and number > SMALL and abs(number - other) < 0.51)  # noqa: PLR2004
 
 
 @lru_cache(maxsize=1024)

@@ -73,7 +73,9 @@ class FaultFinder:
         )
 
     def _invented(self, text: str, view: UserView) -> str | None:
-        known = KnownValues([*self._texts, *[part for turn in view.turns for part in turn]])
+        known = KnownValues(self._texts)
+        for part in (part for turn in view.turns for part in turn):
+            known.add(part)
         unknown = known.unknown(text, view.last_answer)
         if not unknown:
             return None
@@ -90,7 +92,7 @@ class FaultFinder:
         opening = self._brief.opening or (view.turns[0][0] if view.turns else None)
         if not view.turns or not opening:
             return None
-        first, now = words(opening), words(text)
+        first, now = (words(part.replace("'", " ")) for part in (plain(opening), plain(text)))
         if _REPEAT_ASKED.search(plain(view.last_answer)):
             return None
         is_contained = len(first) >= MIN_OPENING_WORDS and contains(now, first)

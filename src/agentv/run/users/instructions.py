@@ -32,7 +32,7 @@ _SAYS = (
 )
 _GIVEN = r"(?:given|assigned|handed|provided|supplied|told|briefed|set|specified|defined|listed|described)"
 _STYLE = (
-    r"(?:say|answer|repl(?:y|ies)|respond|write|keep|end|finish|act|play|pretend|behave|sound|only|pose|portray|represent"
+    r"(?:provide|reveal|give|share|disclose|say|answer|repl(?:y|ies)|respond|write|keep|end|finish|act|play|pretend|behave|sound|only|pose|portray|represent"
     r"|simulate|insist|push|state|mention|find out|accept|object|stay|be (?:a|an|polite|rude|brief|short|impatient|vague)"
     r"|not (?:to )?(?:reveal|provide|give|share|mention|invent|make|tell|disclose|say)|never (?:to )?\w+|avoid|use|pursue"
     r"|take the (?:role|part)|make up|confirm|ask (?:about|for|you)|wrap|stop|conclude|remain|speak|talk|complain|close|refuse"
@@ -51,7 +51,7 @@ _META = (
     r"|character|persona|natural|goal|value|detail|fact|unless|user|customer|member|until you|at a time|per message|polite)s?\b)",
     r"i(?:'m| am) not (?:allowed|permitted|supposed|meant) to (?:give away|reveal|say|tell|share|disclose|invent|make|mention)",
     r"i(?:'m| am) to (?:state|say|answer|reply|ask|pretend|act|be|play|end|keep|mention)\b",
-    r"(?:must|should|may) (?:not|never) (?:invent|make up|fabricate|reveal|break)|it says i (?:should|must|am|can|have to)",
+    r"(?:must|should|may) (?:not|never) (?:invent|make up|fabricate|reveal|break)|it says i (?:should|must|am to) (?:write|say|reply|answer|act|be)\b",
     r"what (?:the|this|my) (?:user|customer|persona|character|person) (?:would|should|might|will) (?:say|answer|do|reply|write)",
     r"the (?:person|user|customer|persona|character|client) (?:that |who )?i(?:'m| am|'ve been)? "
     r"(?:play|act|represent|speak|simulat|impersonat|portray|asked|told|suppos|meant)\w*",
@@ -84,9 +84,11 @@ _PARAGRAPH = r"(?:according to|as per|per|given|based on|following|in|from|on|un
 
 _meta = compile_pattern("|".join(_META))
 _strong_noun = compile_pattern(rf"(?:{_STRONG_NOUNS})\b")
+_theirs = re.compile(r"(?:\b(?:its|your|their|his|her|an?|each|any|every)|'s)(?:\s+\w+)?\s*$", re.IGNORECASE)
+"""Words before a noun that belongs to somebody else."""
 _noun = compile_pattern(
     "|".join((
-        rf"{_OWNERS} (?:own |user |test |task |role |given |original |current )*(?P<a>{_NOUNS}) (?:\w+ )?{_SAYS}\b",
+        rf"{_OWNERS} (?:\w+ )?(?P<a>{_NOUNS}) (?:\w+ )?{_SAYS}\b",
         rf"{_PARAGRAPH} (?:all )?(?:of )?{_OWNERS} (?:own |user |test |given |original |current |list of )*"
         r"(?P<b>instructions?|guidelines?|prompt|brief|scenario|script|role|character|task|objective|mission|assignment"
         r"|facts|profile|setup|directives?|backstory|anweisung(?:en)?|auftrag|aufgabe|rolle|vorgaben?|consignes?"
@@ -112,7 +114,8 @@ def find_instructions(message: str, topics: Sequence[str], keys: Sequence[str], 
     for pattern in (_meta, _strong_noun, _noun):
         for match in pattern.finditer(text):
             named = words(match[0])
-            if not any(word[:6] in known for word in named if _is_topic(word)):
+            is_theirs = pattern is _strong_noun and _theirs.search(text[: match.start()])
+            if not is_theirs and not any(word[:6] in known for word in named if _is_topic(word)):
                 return " ".join(match[0].split())
     return _named_goal(text, goal, known)
 

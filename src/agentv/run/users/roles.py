@@ -36,7 +36,7 @@ _STRONG = (
     r"what can (?:i|we) (?:do|help)\b.{0,20}(?:for )?you",
     rf"(?:can|may|could|shall) (?:i|we) {_HELP} you",
     rf"anything (?:else )?(?:that )?(?:i|we) (?:can|could|may) (?:{_HELP}|do)",
-    rf"(?:happy|glad|here|pleased|delighted|able|ready) to {_HELP} (?:you|with (?:that|this|your|any)|out with)",
+    rf"(?:happy|glad|here|pleased|delighted|able|ready) to {_HELP} (?:you|with (?:that|this|your))",
     rf"{_I}{_ADVERBS}(?: be)?(?: here)?(?: love| like| happy| glad| pleased| delighted)?(?: to)? {_HELP} you",
     rf"let (?:me|us) {_HELP} you|(?:be of|any) (?:further )?(?:assistance|service)\b",
     r"(?:happy|glad) to help ?[!.]",
@@ -67,6 +67,7 @@ _STRONG = (
     r"we (?:\w+ )?(?:apologi[sz]e|look forward to (?:welcoming|seeing|serving|having|hearing from)|kindly ask|value your)",
     r"(?:sad|sorry) to see you (?:go|leave)|you qualify for|you(?:'re| are) (?:eligible|entitled)|valued (?:customer|member)",
     r"as a (?:loyal|valued) |(?:gesture of )goodwill|on your behalf|i'll be (?:your|assisting)",
+    r"(?:i|we)(?:'d| would)?(?: strongly| highly)? (?:recommend|suggest|advise)(?: that)? (?:you|\w+ing your)\b",
     r"(?:i|we) can offer you|(?:may|can|could) (?:i|we) offer you|would you like (?:me|us) to (?!bring|come|send|pay|call)",
     r"(?:one of )?our (?:most popular|best ?sell\w+)|(?:our|the) (?:support |service )?team will\b",
     (
@@ -104,7 +105,8 @@ _WEAK = (
     r"would you like (?:to|more|an?|some|the)\b|which (?:one )?(?:may|can|shall) i\b|shall i (?:go ahead|add|book|place|proceed)",
     r"(?:first|next|then),? (?:please )?(?:tell me|check|make sure|try|open)|let me know how (?:that|it) (?:goes|went|works)",
     r"(?:our|we) (?:\w+ )?(?:technician|plumber|staff|specialist|expert|advisor|consultant|customer|visitor|guest|session"
-    r"|course|office|store|branch|policy|opening|ward|club|clinic|department|service|range|offer|website|shop)s?\b",
+    r"|course|office|store|branch|policy|opening|ward|club|clinic|department|service|range|offer|website|shop|class)(?:es|s)?\b",
+    r"(?:i|we)(?:'ll| will|'d| would)? (?:also |still |just )?need (?:to know|you to|some|a few|more)\b",
     rf"(?:i|we)(?:'ve| have|'ll| will| can)(?:{_ADVERBS}) {_SERVE} (?:you|your)\b",
     r"to (?:process|complete|proceed with|finali[sz]e|look into|help) (?:your|this|the|you)\b",
     r"(?:simply|just) (?:connect|click|open|press|follow|say|bring|call|log|go|visit|fill|send|reply|let)\b",
@@ -125,6 +127,7 @@ _YOUR = re.compile(r"\byour (?:own |new |old |current |first |next )*(\w+)(?=$|[
 _MY = re.compile(r"\b(?:my|our|mein\w*|mon|ma|mes|mi|mis|meu|minha) (?:own |new |old |current |first |next )*(\w+)", re.IGNORECASE)
 _OFFERS = re.compile(r"\b(?:volunteer|donat|help out|apply|application|job|offer|sell)\w*", re.IGNORECASE)
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i'd|i'll|i've|me|my|mine|we|us|our|ours)\b", re.IGNORECASE)
+_WE = re.compile(r"\b(?:we|our|us|ours)\b", re.IGNORECASE)
 _LONG = 9
 
 
@@ -157,6 +160,8 @@ def find_reversed_role(message: str, side: Side) -> str | None:
     for thing in _owned_things(text, side):
         weight += 1.0
         found = found or f"your {thing}"
+    if re.search(r"\bour\b", text, re.IGNORECASE) and not any(_WE.search(own) for own in side.own):
+        weight += 0.5
     if weight and _is_information(text):
         weight += 0.5
     return " ".join(found.split()) if weight >= REVERSED else None

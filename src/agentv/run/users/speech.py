@@ -77,6 +77,7 @@ _VERB = re.compile(
     r"|möchten|est|avez|êtes|tiene|es|ha|è)\b",
     re.IGNORECASE,
 )
+_TIME = re.compile(r"\d|\b(?:\w+day|today|tonight|tomorrow|morning|afternoon|evening|noon|week)s?\b", re.IGNORECASE)
 _ACCEPTED = re.compile(
     r"\b(?:perfect|great|good|fine|lovely|ok|okay|k|wonderful|excellent|works?|deal|agreed|super|brilliant|alright"
     r"|all\s+right|cool|fantastic|awesome|nice|gladly|gerne|passt|parfait|perfecto|perfetto|thanks|thank\s+you)\b",
@@ -85,12 +86,10 @@ _ACCEPTED = re.compile(
 _PARTICLE = re.compile(
     r"(?:^|[.!?,;:-]\s*|\b(?:oh|well|so|hm+|um|and|thanks|thank you|ok|okay)\s+)"
     r"(?:yes|yeah|yep|yup|ye|y|no|nope|nah|sure|absolutely|definitely|of course|certainly|please do|please don't|go ahead"
-    r"|do it|do that|do so|not\b|neither|either|both|none|whichever|whatever|any|all of|it (?:does|did|is|was|has|will)|"
-    r"(?:i|we|they|he|she) (?:do|did|am|are|is|was|have|has|can|will|would|don't|didn't|can't|haven't|won't)"
-    r"|that's right|ja|jawohl|nein|doch|nee|oui|non|si|sí|sì|não|sim|nej|tak|nie|i'd rather|rather|later)"
-    r"(?=$|[\s.!?,;:-])(?!\s+(?:more|further|other)\s+(?:questions?|requests?|help)|\s+(?:problem|worries|need|wait)"
-    r"|\s+(?:have\s+everything|am\s+(?:happy|glad|done|good|fine|satisfied)|can't\s+wait|have\s+what|have\s+all"
-    r"|will\s+(?:be\s+there|do)\b))",
+    r"|do it|do that|do so|not\b|neither|either|both|none|whichever|whatever|any|all of"
+    r"|(?:i|we|they|he|she|it) (?:do|did|does|am|are|is|was|have|has|can|will|would|don't|didn't|can't|haven't|won't)"
+    r"(?=\s*(?:$|[.!,;]))|that's right|ja|jawohl|nein|doch|nee|oui|non|si|sí|sì|não|sim|nej|tak|nie|i'd rather|rather|later)"
+    r"(?=$|[\s.!?,;:-])(?!\s+(?:more|further|other)\s+(?:questions?|requests?|help)|\s+(?:problem|worries|need|wait))",
     re.IGNORECASE,
 )
 _LEAVING = re.compile(
@@ -130,7 +129,7 @@ _DECLINED = re.compile(
     r"|nowhere|neither|nor|without|cannot|unknown|unsure|uncertain|forgot|forgotten|forget|lost|gone|missing|misplaced"
     r"|unreadable|illegible|hidden|later|ages|idea|clue|beats\s+me|(?:look|find|check|ask|search|dig|figure)(?:ing|ed)?"
     r"|have\s+to|need\s+to|rather|private|secret|confidential|depends|guess|wish|hard\s+to\s+(?:say|tell)|you\s+tell\s+me"
-    r"|wait|moment|second|minute|sec|hold\s+on|hang\s+on|let\s+me|why|somewhere|somebody|someone|some|whatever|sorry|afraid"
+    r"|wait|moment|(?:a|one)\s+(?:second|minute)|sec|hold\s+on|hang\s+on|let\s+me|why|somewhere|somebody|someone|some|whatever|sorry|afraid"
     r"|yet|still|handles?|entered|knows?|nicht|kein\w*|nie|weiß|leider|später|pas|plus|aucune?|jamais|sais|désolée?"
     r"|tampoco|sé|sin|ningun[oa]?|não|nem|sei|senza|nessun\w*|so|geen|niet|weet|inte|ingen|vet|nie|nei)\b",
     re.IGNORECASE,
@@ -221,7 +220,7 @@ def _is_proposal(request: str) -> bool:
         return True
     if _ASKS.search(request):
         return False
-    return bool(_PROPOSAL.search(request)) or not _VERB.search(request)
+    return bool(_PROPOSAL.search(request)) or (not _VERB.search(request) and bool(_TIME.search(request)))
 
 
 def is_declined(message: str) -> bool:

@@ -31,12 +31,30 @@ _PERSON_KEYS = frozenset(
     "name contact person driver doctor witness landlord manager owner merchant provider carrier company employer bank "
     "insurer supplier shop dealer teacher colleague supervisor".split()
 )
-_QUESTION_FORMS: dict[FactType, re.Pattern[str]] = {
-    "date": re.compile(r"\b(?:when|since when|what (?:date|day|time|year)|which (?:date|day|year)|wann|quand|cuándo|quando)\b", re.I),
-    "number": re.compile(r"\b(?:how (?:old|much|many|long|tall|high|big|large|heavy|far|wide|deep|fast)|wie (?:viel|alt|hoch)"
-                         r"|combien|cuánt\w+|quant\w+)\b", re.I),
-    "person": re.compile(r"\b(?:who|whose|name|called|wer|qui|quién|chi)\b", re.I),
-}
+_OTHER_KEYS = frozenset("model brand colour color type kind make breed group language diet allergy allergies species".split())
+_TYPES: tuple[tuple[frozenset[str], FactType], ...] = (
+    (_OTHER_KEYS, "other"),
+    (_DATE_KEYS, "date"),
+    (_NUMBER_KEYS, "number"),
+    (_PERSON_KEYS, "person"),
+)
+_QUESTION_FORMS = tuple(
+    (keys, re.compile(rf"\b(?:{form})\b", re.IGNORECASE))
+    for keys, form in (
+        (_DATE_KEYS, r"when|since when|what (?:date|day|time|year)|which (?:date|day|year)|wann|quand|cuándo|quando"),
+        (frozenset(("age", "alter", "edad")), r"how old|wie alt|quel âge|cuántos años"),
+        (
+            frozenset("price cost amount fee total deposit limit budget salary income refund rate balance value montant".split()),
+            r"how much|charge|charged|pay|paid|cost|wie viel|combien|cuánto|quanto",
+        ),
+        (
+            frozenset("size length height width weight distance depth area mileage".split()),
+            r"how (?:long|tall|high|big|large|heavy|far|wide|deep)|wie (?:lang|hoch|groß|schwer)",
+        ),
+        (frozenset("count quantity qty rooms people guests".split()), r"how many|wie viele|combien|cuánt\w+"),
+        (_PERSON_KEYS, r"who|whose|name|called|wer|qui|quién|chi"),
+    )
+)
 _TIME_WORDS = re.compile(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day|\b(?:january|february|march|april|may|june|july|august|september|october"
     r"|november|december|tomorrow|yesterday|spring|summer|autumn|winter|montag|dienstag|mittwoch|donnerstag|freitag|samstag"
@@ -79,8 +97,11 @@ def find_unknown_told(text: str, facts: dict[str, Fact], view: UserView, known_t
     unknown = {name: fact for name, fact in facts.items() if fact.value is None}
     if not unknown or is_question(text):
         return None
-    known = KnownValues([*known_texts, *(part for turn in view.turns for part in turn)])
-    heard = {word for part in (*known_texts, *(part for turn in view.turns for part in turn)) for word in words(part)}
+    known = KnownValues(known_texts)
+    said = [part for turn in view.turns for part in turn]
+    for part in said:
+        known.add(part)
+    heard = {word for part in (*known_texts, *said) for word in words(part)}
     for name, fact in unknown.items():
         if _is_stated(text, name, heard):
             return name
@@ -96,11 +117,18 @@ def _labels(name: str) -> list[str]:
 
 
 def _type_of(name: str) -> FactType:
-    labels = _labels(name)
-    for keys, kind in ((_DATE_KEYS, "date"), (_NUMBER_KEYS, "number"), (_PERSON_KEYS, "person")):
-        if any(label in keys for label in labels):
-            return kind  # type: ignore[return-value]
+    """Return the type of a fact by the last word of its name that has one."""
+    for label in reversed(_labels(name)):
+        for keys, kind in _TYPES:
+            if label in keys:
+                return kind
     return "other"
+
+
+def _form_of(name: str) -> re.Pattern[str] | None:
+    """Return the form of a question for a fact."""
+    labels = _labels(name)
+    return next((form for keys, form in _QUESTION_FORMS if any(label in keys for label in labels)), None)
 
 
 def _is_topic(name: str, fact: Fact, facts: dict[str, Fact], view: UserView) -> bool:
@@ -124,11 +152,10 @@ def _asks_for(answer: str, name: str, fact: Fact, facts: dict[str, Fact]) -> boo
         return False
     if is_asked(fact, asked) or _shares_stem(name, asked):
         return True
-    form = _QUESTION_FORMS.get(_type_of(name))
+    form = _form_of(name)
     if form is None or not form.search(asked):
         return False
-    rivals = [other for other in facts if other != name and _type_of(other) == _type_of(name)]
-    return not rivals
+    return not any(other != name and _form_of(other) is form for other in facts)
 
 
 def _shares_stem(name: str, asked: str) -> bool:
@@ -138,13 +165,12 @@ def _shares_stem(name: str, asked: str) -> bool:
 
 
 def _tells_value(text: str, kind: FactType, known: KnownValues, heard: set[str]) -> bool:
-    if any(not known.knows(value) for value in find_values(text) if value.kind != "quotation") and not is_declined(text):
+    if any(not known.knows(value, is_exact=True) for value in find_values(text) if value.kind != "quotation") and not is_declined(text):
         return True
     if is_declined(text):
         return False
-    numbers = list(word_numbers(text))
     if kind == "number":
-        return any(not known.has_number(number) for number in numbers)
+        return any(number > 1 and not known.has_number(number) for number in word_numbers(text))
     if kind == "date":
         return any(match[0].casefold() not in heard for match in _TIME_WORDS.finditer(text))
     return any(_is_value(sentence, heard) for sentence in sentences(text))
