@@ -13,7 +13,19 @@ ValueKind = Literal["email", "date", "time", "id", "number", "quotation"]
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _FOREIGN_MONTHS = {
     **{"ene": 1, "gen": 1, "fév": 2, "fev": 2, "mär": 3, "abr": 4, "avr": 4, "mai": 5, "mag": 5, "giu": 6, "lug": 7},
-    **{"aoû": 8, "ago": 8, "set": 9, "okt": 10, "out": 10, "ott": 10, "dez": 12, "déc": 12, "dic": 12, "juin": 6, "juil": 7},
+    **{
+        "aoû": 8,
+        "ago": 8,
+        "set": 9,
+        "okt": 10,
+        "out": 10,
+        "ott": 10,
+        "dez": 12,
+        "déc": 12,
+        "dic": 12,
+        "juin": 6,
+        "juil": 7,
+    },
 }
 _MONTH = (
     r"(?P<month>jan(?:uary?|uar|vier|eiro|uari)?|enero|gennaio|feb(?:ruary?|ruar|rero|braio|ruari)?|février|fevereiro"
@@ -42,7 +54,8 @@ _TIME = re.compile(
 )
 _QUOTATION = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|„([^“”\n]{2,200})[“”]")
 _TOLD_BEFORE = re.compile(
-    r"(?:\b(?:is|was|be|it's|that's|named|called|titled|password|code|reference|write|writes|reads|says)|:)\s*$", re.IGNORECASE
+    r"(?:\b(?:is|was|be|it's|that's|named|called|titled|password|code|reference|write|writes|reads|says)|:)\s*$",
+    re.IGNORECASE,
 )
 _TOKEN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9]|[-_#/:.](?=[A-Za-z0-9]))*")
 _NUMBER = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,]\d+)?")
@@ -84,8 +97,14 @@ _STREET_BEFORE = re.compile(
     r"\b[\w-]*(?:stra(?:ß|ss)e|str\.|weg|allee|platz|gasse|ring|damm|ufer|straat|laan|[Rr]oad|[Ss]treet|[Aa]venue|[Ll]ane)"
     r",?\s*(?:no\.?\s*|number\s+)?$"
 )
-_ORDINAL_DAY = re.compile(r"(?<![\w.,/-])(?P<day>[0-3]?\d)(?:st|nd|rd|th)\b(?!\s+(?:time|floor|row|attempt|birthday|grade))", re.I)
+_ORDINAL_DAY = re.compile(
+    r"(?<![\w.,/-])(?P<day>[0-3]?\d)(?:st|nd|rd|th)\b(?!\s+(?:time|floor|row|attempt|birthday|grade))", re.I
+)
 _ASKS_WHEN = re.compile(r"\b(?:when|date|day|deadline|expir\w+|due|until|since|wann|datum|quand|cuándo|quando)\b", re.I)
+_ASKED = re.compile(
+    r"[?？؟]|\b(?:i|we)(?:'ll| would|'d| also| still| just)* need\b|\bplease\s+(?:tell|give|provide|confirm|share|enter|state|name|specify)\b|\bplease\s*[.!]?$",
+    re.I,
+)
 _ASKS_COUNT = re.compile(r"\bhow\s+(?:many|old|much|big|large|heavy|high|tall)\b|\bnumber\b", re.I)
 _INFERRED = re.compile(
     r"\b(?:so|then|that'?s|that\s+(?:is|was|would|makes|leaves)|makes?|leaves?|total|altogether|together|sum|each|apiece|per|every"
@@ -108,11 +127,15 @@ _IDIOM = re.compile(
     r"|\b(?:error|http) [45]\d\d\b|\bCOVID-19\b|\b\d{1,2}\s?cents\b",
     re.IGNORECASE,
 )
-_CORRECTED = re.compile(r"\b(?:no,? sorry|sorry|i mean|i meant|mixed that up|correction|scratch that|wait)\b", re.IGNORECASE)
+_CORRECTED = re.compile(
+    r"\b(?:no,? sorry|sorry|i mean|i meant|mixed that up|correction|scratch that|wait)\b", re.IGNORECASE
+)
 """Words of somebody who corrects a value in the same message."""
 _SENTENCES = re.compile(r"(?<!\bi\.e\.)(?<!\be\.g\.)(?<=[.!?])\s+|[\n;]")
 _CLOCK = re.compile(r"(?P<hour>[01]?\d|2[0-3])[.](?P<minute>[0-5]\d)")
-_DIMENSIONS = re.compile(r"(?<![\w.])(\d+(?:[.,]\d+)?)\s?(mm|cm|m)?\s?[x×]\s?(?=\d+(?:[.,]\d+)?(?:\s?(?:mm|cm|m))?(?!\w))", re.I)
+_DIMENSIONS = re.compile(
+    r"(?<![\w.])(\d+(?:[.,]\d+)?)\s?(mm|cm|m)?\s?[x×]\s?(?=\d+(?:[.,]\d+)?(?:\s?(?:mm|cm|m))?(?!\w))", re.I
+)
 _UNITS_OF_TEN = dict(
     zip(("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), range(20, 100, 10), strict=True)
 )
@@ -138,6 +161,7 @@ _LARGE = 100
 _MAX_DERIVED_DIGITS = 7
 _MIN_PHONE = 7
 _MIN_ID = 3
+_RECORD = 1000
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _UNIT_FACTORS = (10, 100, 1000, 60)
 
@@ -154,6 +178,8 @@ class TextValue(NamedTuple):
     """`True` if it is an amount or an id, or too large for a count; the others are manners of speaking."""
     is_about: bool = False
     """`True` if it is said to be approximate."""
+    is_amount: bool = False
+    """`True` if it is money, or has a label or an address around it."""
 
     @property
     def number(self) -> float | None:
@@ -278,7 +304,8 @@ def _number(match: re.Match[str], text: str) -> TextValue:
     is_price = re.search(r"[.,]\d\d$", match[0]) is not None and not _UNIT_AFTER.match(after)
     is_marked = size > small or (is_money and size > 1) or is_labelled or is_place or is_price
     is_about = bool(_HEDGE_BEFORE.search(before) or _HEDGE_AFTER.match(after))
-    return TextValue("number", match[0], frozenset((f"number:{number}",)), is_marked, is_about)
+    is_amount = is_money or is_labelled or is_place or is_price
+    return TextValue("number", match[0], frozenset((f"number:{number}",)), is_marked, is_about, is_amount)
 
 
 def normalize_number(text: str) -> str:
@@ -409,9 +436,9 @@ class KnownValues:
 
     def knows_day(self, day: str) -> bool:
         """Tell whether a day of the month is known, from a date or as a number."""
-        return any(key.startswith("day:") and key.endswith(f"-{int(day):02d}") for key in self._keys) or (
-            float(day) in self._numbers
-        )
+        days = {int(key[-2:]) for key in self._keys if key.startswith("day:")}
+        steps = {0.0, 1.0, *(number for number in self._numbers if number <= MAX_FACTOR)}
+        return float(day) in self._numbers or any(abs(int(day) - known) in steps for known in days)
 
     def _has_year(self, key: str) -> bool:
         """Tell whether a known date of the same day has a year, so that another year is another date."""
@@ -476,10 +503,15 @@ class KnownValues:
         if any(abs(number - known) < 1 for known in numbers if known % 1):
             return True
         factors = _UNIT_FACTORS if is_exact else _FACTORS
-        if any(_is_same(number, known * factor) or _is_same(number, known / factor) for known in numbers for factor in factors):
+        if any(
+            _is_same(number, known * factor) or _is_same(number, known / factor)
+            for known in numbers
+            for factor in factors
+        ):
             return True
         if is_exact:
-            return any(_is_equal(number, a + b) or _is_equal(number, abs(a - b)) for a, b in combinations(self._given, 2))
+            given = (1.0, *self._given)
+            return any(_is_equal(number, a + b) or _is_equal(number, abs(a - b)) for a, b in combinations(given, 2))
         if any(self._is_pair(number, a, b) for a, b in combinations(numbers, 2)):
             return True
         return self._is_derived_twice(number, numbers) or any(
@@ -501,7 +533,10 @@ class KnownValues:
                 for other in (term + known, abs(term - known), term * known if known <= MAX_FACTOR else term)
             )
             or any(_is_same(number - term, other) for term in products for other in terms if other < number)
-            or any(_is_equal(number, total) or any(_is_equal(number, abs(known - total)) for known in recent) for total in sums)
+            or any(
+                _is_equal(number, total) or any(_is_equal(number, abs(known - total)) for known in recent)
+                for total in sums
+            )
         )
 
     @staticmethod
@@ -517,7 +552,7 @@ class KnownValues:
 
         `request` is the message that it answers: a value in answer to a question is told as it is, and not worked out.
         """
-        is_asked = any(mark in request for mark in "?？؟") or re.search(r"\b(?:need|please)\b", request, re.I) is not None
+        is_asked = _ASKED.search(request) is not None
         found = []
         for sentence in _SENTENCES.split(text):
             is_exact = is_asked and not _INFERRED.search(sentence)
@@ -534,7 +569,8 @@ class KnownValues:
         if value.number is not None:
             is_count = is_exact and _ASKS_COUNT.search(request) is not None and value.number > SMALL_ANSWER
             is_marked = is_marked or (is_count and not _TIME_UNIT.match(sentence.partition(value.text)[2]))
-            is_loose = not is_exact and (value.is_about or (not request and _plain(sentence) == _plain(value.text)))
+            # A plain number that nobody asked for is a manner of speaking: 22 stitches, 300 notes.
+            is_loose = not is_exact and (value.is_about or not value.is_amount) and value.number < _RECORD
             if is_loose or not is_marked or value.number in set(word_numbers(sentence)):
                 return False
         elif value.kind == "quotation":
@@ -559,7 +595,10 @@ class KnownValues:
         correction = _CORRECTED.search(after)
         if correction is None:
             return False
-        return any(other.kind == value.kind and self.knows(other, is_exact=True) for other in _values_of(after[correction.end() :]))
+        return any(
+            other.kind == value.kind and self.knows(other, is_exact=True)
+            for other in _values_of(after[correction.end() :])
+        )
 
 
 def _days_of(text: str) -> Iterator[TextValue]:

@@ -31,7 +31,8 @@ SIMILAR = 0.88
 """Share of words in common from which a message repeats another one."""
 MAX_QUOTED = 80
 _REPEAT_ASKED = re.compile(
-    r"\b(?:repeat|say (?:that|it) again|rephrase|start over|didn't (?:catch|get) that|once more|beginning)\b", re.IGNORECASE
+    r"\b(?:repeat|say (?:that|it) again|rephrase|start over|didn't (?:catch|get) that|once more|beginning)\b",
+    re.IGNORECASE,
 )
 
 

@@ -15,7 +15,7 @@ QUOTED_WORDS = 7
 _STRONG_NOUNS = (
     r"persona|role-?play|fact ?sheet|character sheet|system prompt|user prompt|user (?:profile|instructions?|goal|persona|brief)"
     r"|briefing|task description|role description|scenario description|test case|test scenario|simulation|stop signal"
-    r"|end signal|rubric|rollenbeschreibung|rollenspiel|testfall"
+    r"|end signal|background story|backstory|rubric|rollenbeschreibung|rollenspiel|testfall"
 )
 """Nouns that no user has a use for, unless the conversation is about them."""
 _NOUNS = (
@@ -44,19 +44,19 @@ _META = (
     r"(?:simulated|simulating|role-?playing|role play(?:ing)?|impersonat\w+|portray\w*|pretend(?:ing)? to be|acting as|act as)",
     r"(?:i'm|i am|i was|i've been) (?:playing|supposed to play|meant to play|cast as|set up (?:as|to)|configured|programmed"
     r"|designed|scripted|prompted|tasked|simulat\w+)\b",
-    r"stay(?:ing)? in character|out of character|break(?:ing)? character|my character\b|in this (?:role|scenario|simulation|test)",
+    r"stay(?:ing)? in character|out of character|break(?:ing)? character|my character\b|in this (?:role|scenario|simulation|test)|(?:consistent|true|faithful) (?:with|to) my (?:role|character|persona)",
     rf"(?:i was|i've been|i have been|i'm|i am|been) (?:told|instructed|asked|briefed|directed|supposed|meant|required|tasked"
     rf"|allowed|permitted|here|expected)(?: only| just| not| explicitly| merely)* to (?:only |just |always )*{_STYLE}\b"
     r"(?=.*\b(?:message|sentence|answer|question|information|word|reply|replies|conversation|once|short|brief|brevity|honest"
     r"|character|persona|natural|goal|value|detail|fact|unless|user|customer|member|until you|at a time|per message|polite)s?\b)",
     r"i(?:'m| am) not (?:allowed|permitted|supposed|meant) to (?:give away|reveal|say|tell|share|disclose|invent|make|mention)",
     r"i(?:'m| am) to (?:state|say|answer|reply|ask|pretend|act|be|play|end|keep|mention)\b",
-    r"(?:must|should|may) (?:not|never) (?:invent|make up|fabricate|reveal|break)|it says i (?:should|must|am to) (?:write|say|reply|answer|act|be)\b",
+    r"(?:must|should|may|can)(?:n't| not| never) (?:invent|make up(?! my mind)|fabricate|break character)|it says i (?:should|must|am to) (?:write|say|reply|answer|act|be)\b",
     r"what (?:the|this|my) (?:user|customer|persona|character|person) (?:would|should|might|will) (?:say|answer|do|reply|write)",
     r"the (?:person|user|customer|persona|character|client) (?:that |who )?i(?:'m| am|'ve been)? "
     r"(?:play|act|represent|speak|simulat|impersonat|portray|asked|told|suppos|meant)\w*",
     r"(?:test|simulation|exercise|experiment|evaluation|benchmark) (?:that )?i(?:'m| am) (?:part of|in|running|doing)",
-    r"(?:marked|flagged|listed|given|set) as (?:unknown|null|none|n/a)|(?:goal|objective|task|mission) (?:is|has been|was|now)"
+    r"(?:marked|flagged|listed|given|set) as (?:unknown|null|none|n/a)|(?:goal|objective|task|mission) (?:is|has been|was|now|has now been)"
     r"(?: now| been)? (?:reached|achieved|fulfilled|completed?|accomplished|met|done)",
     r"(?:user )?(?:goal|objective|task) (?:achieved|reached|fulfilled|completed?|accomplished)",
     r"(?:completes?|fulfil?ls?|reaches|achieves?|meets) (?:the|my) (?:goal|objective|task|mission|scenario|assignment)",
@@ -66,6 +66,9 @@ _META = (
     rf"(?:facts|details|information|data|description(?: of me)?|setup|set-up|values|points|objective|goal|task|role|brief|script)"
     rf" (?:that )?(?:i|we|me)(?:'ve| have|'m| am)?(?: was| were| been| got| get| can use| may use| {_GIVEN})",
     rf"(?:facts|details|information|values) {_GIVEN} to me|i (?:only )?have the (?:objective|goal|task|instruction)",
+    r"(?:the|this|my|that) (?:\w+ )?(?:scenario|script|brief|briefing|prompt|persona|instructions?|guidelines?|profile|setup|objective"
+    r"|assignment|facts) (?:that |which )?(?:i'm|i am|i was|i've been|i have been|i got|i received)\b",
+    r"(?:supposed|meant|told|asked|instructed) to .{3,60} and then (?:stop|finish|end|leave|quit|conclude|say goodbye)",
     r"begin [0-9a-f]{12}\b|guideline \d+|(?:success|evaluation|grading|pass) criteri\w+|evaluator\b|expected (?:tool )?calls?\b",
     r"(?:output|emit|send|issue|set|give)(?:ting|ing)? (?:the |a |an )?(?:stop|end|done|termination|final|exit)[ -]?(?:signal|token"
     r"|word|flag|marker|to true)",
@@ -79,7 +82,7 @@ _MARKUP = re.compile(
     r"|\"(?:stop|reason|message|role|content)\"\s*:|\b(?:stop|reason)\s*[:=]\s*(?:true|false)\b|<\|?/?\w+\|>",
 )
 """Marks of a protocol."""
-_PARAGRAPH = r"(?:according to|as per|per|given|based on|following|in|from|on|under|by|laut|gemäß|selon|según|secondo|volgens)"
+_PARAGRAPH = r"(?:according to|as per|per|given|based on|following|in|from|on|under|by|laut|gemäß|selon|d'après|según|secondo|volgens)"
 
 
 _meta = compile_pattern("|".join(_META))
@@ -87,15 +90,19 @@ _strong_noun = compile_pattern(rf"(?:{_STRONG_NOUNS})\b")
 _theirs = re.compile(r"(?:\b(?:its|your|their|his|her|an?|each|any|every)|'s)(?:\s+\w+)?\s*$", re.IGNORECASE)
 """Words before a noun that belongs to somebody else."""
 _noun = compile_pattern(
-    "|".join((
-        rf"{_OWNERS} (?:\w+ )?(?P<a>{_NOUNS}) (?:\w+ )?{_SAYS}\b",
-        rf"{_PARAGRAPH} (?:all )?(?:of )?{_OWNERS} (?:own |user |test |given |original |current |list of )*"
-        r"(?P<b>instructions?|guidelines?|prompt|brief|scenario|script|role|character|task|objective|mission|assignment"
-        r"|facts|profile|setup|directives?|backstory|anweisung(?:en)?|auftrag|aufgabe|rolle|vorgaben?|consignes?"
-        r"|instrucciones|papel|guion|istruzioni|ruolo|instruções|instructies|opdracht)\b",
-    ))
+    "|".join(
+        (
+            rf"{_OWNERS} (?:\w+ )?(?P<a>{_NOUNS}) (?:\w+ )?{_SAYS}\b",
+            rf"{_PARAGRAPH} (?:all )?(?:of )?{_OWNERS} (?:own |user |test |given |original |current |list of )*"
+            r"(?P<b>instructions?|guidelines?|prompt|brief|scenario|script|task|objective|mission|assignment"
+            r"|facts|profile|setup|directives?|backstory|anweisung(?:en)?|auftrag|aufgabe|rolle|vorgaben?|consignes?"
+            r"|instrucciones|papel|guion|istruzioni|ruolo|instruções|instructies|opdracht)\b",
+        )
+    )
 )
-_goal_named = re.compile(r"\bmy\s+(?:goal|objective|task|mission)\s*(?:is|was|:|here\s+is)\s*(?:to\s+)?(?P<goal>[^.!?]+)", re.I)
+_goal_named = re.compile(
+    r"\bmy\s+(?:goal|objective|task|mission)\s*(?:is|was|:|here\s+is)\s*(?:to\s+)?(?P<goal>[^.!?]+)", re.I
+)
 
 
 def find_instructions(message: str, topics: Sequence[str], keys: Sequence[str], goal: str | None) -> str | None:
@@ -110,6 +117,9 @@ def find_instructions(message: str, topics: Sequence[str], keys: Sequence[str], 
     key = next((key for key in keys if "_" in key and re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text)), None)
     if key is not None and not any(key in topic for topic in topics):
         return key
+    named = next((key for key in keys if re.search(rf"\bfact\W+{re.escape(key)}\b", text, re.IGNORECASE)), None)
+    if named is not None:
+        return f"fact {named}"
     known = {word[:6] for topic in topics for word in words(topic)}
     for pattern in (_meta, _strong_noun, _noun):
         for match in pattern.finditer(text):
@@ -120,7 +130,9 @@ def find_instructions(message: str, topics: Sequence[str], keys: Sequence[str], 
     return _named_goal(text, goal, known)
 
 
-_TOPIC = re.compile(rf"(?:{_NOUNS}|{_STRONG_NOUNS}|test|user|customer|simulat\w+|play\w*|evaluat\w+|system|fact|case)s?", re.I)
+_TOPIC = re.compile(
+    rf"(?:{_NOUNS}|{_STRONG_NOUNS}|test|user|customer|simulat\w+|play\w*|evaluat\w+|system|fact|case)s?", re.I
+)
 
 
 def _is_topic(word: str) -> bool:

@@ -9,13 +9,24 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from agentv.run.users.speech import compile_pattern, content_words, is_question, plain, sentences, words
+from agentv.run.users.speech import (
+    compile_pattern,
+    content_words,
+    is_declined,
+    is_question,
+    open_requests,
+    plain,
+    sentences,
+    words,
+)
 
 REVERSED = 2.0
 """Weight of acts from which the roles are reversed."""
 _HELP = r"(?:help|assist|support)"
 _I = r"(?:i|we)(?: have|'ve| will|'ll| can| could| would|'d| am|'m| are|'re| shall| may| might)?"
-_ADVERBS = r"(?: (?:now|just|already|also|then|gladly|happily|immediately|certainly|gone ahead and|go ahead and|be able to))*"
+_ADVERBS = (
+    r"(?: (?:now|just|already|also|then|gladly|happily|immediately|certainly|gone ahead and|go ahead and|be able to))*"
+)
 _SERVE = (
     r"(?:process|issue|initiat|refund|approv|reset|renew|schedul|arrang|reserv|register|draft|submit|creat|set up|sign|upgrad"
     r"|activat|extend|pull up|look (?:up|into)|look (?:it|that|this) up|not(?:e|ed) (?:it|that|this)? ?down|format|escalat|waiv"
@@ -30,12 +41,14 @@ _OWNED = (
     r"(?:order|account|customer|booking|member(?:ship)?|policy|reservation|card|reference|contract|personal|contact|payment"
     r"|delivery|shipping|billing|full|first|last|client|patient|insurance|student|employee|ticket|tracking|case)"
 )
-_DATA = r"(?:name|address|e-?mail|phone|number|id|details?|date of birth|birthday|availability|budget|income|postcode|zip)"
+_DATA = (
+    r"(?:name|address|e-?mail|phone|number|id|details?|date of birth|birthday|availability|budget|income|postcode|zip)"
+)
 _STRONG = (
     rf"how (?:else )?(?:can|may|could|might|shall) (?:i|we) (?:{_HELP}|serve|be of)",
     r"what can (?:i|we) (?:do|help)\b.{0,20}(?:for )?you",
     rf"(?:can|may|could|shall) (?:i|we) {_HELP} you",
-    rf"anything (?:else )?(?:that )?(?:i|we) (?:can|could|may) (?:{_HELP}|do)",
+    rf"(?:any|some)thing (?:else )?(?:that )?(?:i|we) (?:can|could|may) (?:{_HELP}|do)",
     rf"(?:happy|glad|here|pleased|delighted|able|ready) to {_HELP} (?:you|with (?:that|this|your))",
     rf"{_I}{_ADVERBS}(?: be)?(?: here)?(?: love| like| happy| glad| pleased| delighted)?(?: to)? {_HELP} you",
     rf"let (?:me|us) {_HELP} you|(?:be of|any) (?:further )?(?:assistance|service)\b",
@@ -80,6 +93,10 @@ _STRONG = (
     r"if you have (?:any )?(?:other|more|further|additional)? ?(?:questions|concerns)",
     r"is there anything else (?:about .{1,40} )?(?:i|you(?:'d| would)? (?:like|want)|you need (?:help|assist))",
     r"anything else you(?:'d| would) like (?:me|us|to know)",
+    rf"{_I}{_ADVERBS} (?:switched|signed|put|moved|added|booked|registered|transferred|upgraded|enrolled|subscribed) you\b",
+    r"(?:verify|confirm|check|validate) your (?:identity|details|account|data|information|eligibility)|maiden name",
+    r"(?:thanks|thank you) for (?:letting us know|providing|confirming|sharing your|waiting while|holding)",
+    r"(?:please )?(?:contact|call|visit|reach|write to|ask) (?:us|our)\b|enjoy your (?:visit|stay|trip|meal|flight|purchase|order)",
     r"let's (?:troubleshoot|get (?:this|that|you) (?:sorted|started|set up)|take a (?:closer )?look at your)",
     r"(?:wie|womit|was) (?:kann|darf|können|dürfen) (?:ich|wir) (?:ihnen|dir|für sie|euch)",
     r"gerne? helfe (?:ich|wir) (?:ihnen|dir)|ihnen (?:\w+ )?(?:gerne? )?(?:zur verfügung|behilflich|weiterhelfen)",
@@ -96,6 +113,23 @@ _WEAK = (
     r"for (?:your safety|security reasons|your convenience|further)|(?:based on|according to) (?:your|what you)|rest assured",
     r"(?:great|good|excellent|lovely|wonderful|nice) (?:question|choice|to hear)|what an? \w+ choice|certainly[!,]|absolutely!",
     r"i'm (?:so |very |really )?(?:sorry|glad|happy) (?:to hear|that you|you(?:'re| are)? |about your)|i hear you",
+    r"(?:once|when|after|before|as soon as|since|if) you(?:'ve|'d| have| had)? (?!like|want|need|could|can|agree|don't|do not|see|ask|prefer|"
+    r"would|mind|wish|know|must|look|think|had|have|send|give|tell|get)\w+",
+    r"you(?:'re| are) (?:covered|eligible|entitled|insured|all set|registered|welcome to)|you(?:'ll| will) (?:hear|find|need|see|be|have)\b",
+    r"your (?:request|inquiry|enquiry|concerns?|complaint|needs|preferences?|situation|convenience|experience|issue)\b",
+    r"(?:our |all )?(?:customers|visitors|children|patients|members|guests|students|passengers|tenants|users|people)"
+    r" (?:can|may|should|must|usually|often|have to|need to|are (?:asked|advised|required|kindly))",
+    r"(?:here is|here's|here are) (?:a|an|the|some|your|how)\b|ready for (?:pick-?up|collection)|free of charge|for you\b",
+    r"(?:thanks|thank you) for (?:that|the|this) (?:information|info|details|clarification)|what would you (?:like|prefer)|suits? you\b",
+    r"let me (?:run|walk|explain|guide|connect|transfer|pull|verify|arrange|take you|put you|assure)|i speciali[sz]e",
+    r"please (?:bring|arrive|remember|do not|don't|contact|use|wait|complete|fill|visit|refer|enter|provide|submit|be)\b",
+    r"i (?:understand|see|can imagine|know) how |that must (?:be|have been)|speedy recovery|if the (?:problem|issue|error) persists",
+    r"(?:have|did) you (?:already |ever )?(?:tried|try|checked|check|restarted|noticed|considered|used)|how (?:long|often) (?:have|do) you",
+    r"(?:does|would|will) (?:that|this|it|\w+day)(?: \w+){0,3} (?:work|suit|be (?:ok|okay|fine|convenient)) (?:for )?you",
+    r"(?:will|to) be (?:\w+ )?(?:delivered|shipped|charged|dispatched|processed|credited|refunded|contacted|sent (?:out )?to you)",
+    r"within (?:\w+ )?(?:\w+ )?(?:business|working) days|confirmation (?:e-?mail|will|by)|(?:can|will) (?:see|call|contact|reach) you\b",
+    r"(?:start|begin) by \w+ing|(?:follow|complete|repeat) (?:these|the following|the) steps|(?:click|tap|press|hold|select|enter) (?:on )?the",
+    r"(?:when|where|how) (?:did|do|would|will) you (?:buy|purchase|notice|like|be|want|plan|use)|for (?:security|verification)",
     r"you're (?:very |most )?welcome[!.] .+|no problem(?: at all)?[!,.] .*\b(?:you|your)\b",
     rf"(?:may|can|could) i (?:please )?(?:have|get|ask for|take|know) your|(?:what|which)(?:'s| is| are) your {_DATA}",
     rf"(?:could|can|would|will) you(?: please| kindly)* (?:provide|share|confirm|give|tell|describe)(?: me| us)?(?: with)?"
@@ -123,11 +157,28 @@ _EXCLUDED_OWN = frozenset(
     "prices price opening hours office company side end way records file files database".split()
 )
 """Things that a user calls "your" though the agent may do so too."""
-_YOUR = re.compile(r"\byour (?:own |new |old |current |first |next )*(\w+)(?=$|[.,;:!?)]|\s(?!\w)|\s\w+)", re.IGNORECASE)
-_MY = re.compile(r"\b(?:my|our|mein\w*|mon|ma|mes|mi|mis|meu|minha) (?:own |new |old |current |first |next )*(\w+)", re.IGNORECASE)
+_YOUR = re.compile(
+    r"\byour (?:own |new |old |current |first |next )*(\w+)(?=$|[.,;:!?)]|\s(?!\w)|\s\w+)", re.IGNORECASE
+)
+_MY = re.compile(
+    r"\b(?:my|our|mein\w*|mon|ma|mes|mi|mis|meu|minha) (?:own |new |old |current |first |next )*(\w+)", re.IGNORECASE
+)
 _OFFERS = re.compile(r"\b(?:volunteer|donat|help out|apply|application|job|offer|sell)\w*", re.IGNORECASE)
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i'd|i'll|i've|me|my|mine|we|us|our|ours)\b", re.IGNORECASE)
 _WE = re.compile(r"\b(?:we|our|us|ours)\b", re.IGNORECASE)
+_INSTITUTION = re.compile(
+    r"\bour\b|\bwe(?:'ll|'re open| will| offer| provide| recommend| kindly| ask| wish| regret| only| currently)\b"
+    r"|\b(?:to|with|contact|let|joining|choosing|tell) us\b",
+    re.IGNORECASE,
+)
+_OWN_MATTER = re.compile(
+    r"(?<!let )(?<!tell )(?<!from )\bme\b|\b(?:my|mine|yes|no|yeah|nope)\b"
+    r"|\bi\b(?!(?:'ll|'ve| will| can| have \w+ed| understand| see\b| recommend| suggest| advise| offer))"
+    r"|\bwe\b(?!(?:'ll| will| recommend| suggest| advise| offer| regret| kindly| provide| wish))",
+    re.IGNORECASE,
+)
+"""Words of somebody who speaks of himself, other than of work for somebody else."""
+_SHORT = 7
 _LONG = 9
 
 
@@ -150,6 +201,7 @@ def find_reversed_role(message: str, side: Side) -> str | None:
     """Return the part of a message in which its writer serves the other side; `None` if the roles are in order."""
     text = plain(message)
     weight, found = 0.0, ""
+    is_asked = bool(side.other) and bool(open_requests(side.other[-1]))
     is_offering = any(_OFFERS.search(own) for own in side.own)
     for patterns, size in ((_strong, 1.0 if is_offering else 2.0), (_weak, 1.0)):
         for pattern in patterns:
@@ -160,8 +212,13 @@ def find_reversed_role(message: str, side: Side) -> str | None:
     for thing in _owned_things(text, side):
         weight += 1.0
         found = found or f"your {thing}"
-    if re.search(r"\bour\b", text, re.IGNORECASE) and not any(_WE.search(own) for own in side.own):
-        weight += 0.5
+    if _INSTITUTION.search(text) and not any(_WE.search(own) for own in side.own):
+        weight += 1.0
+        found = found or "we"
+    weight += 1.0 if any(_is_status(text, thing) for thing in _owned_things(text, side)) else 0.0
+    if is_asked and not _is_own_matter(text):
+        weight += 1.0
+    weight -= 1.0 if _MY.search(text) else 0.0
     if weight and _is_information(text):
         weight += 0.5
     return " ".join(found.split()) if weight >= REVERSED else None
@@ -178,7 +235,27 @@ def _owned_things(text: str, side: Side) -> list[str]:
     return sorted(things & (own | asked) - theirs - _EXCLUDED_OWN)
 
 
+def _is_status(text: str, thing: str) -> bool:
+    """Tell whether a message tells the other side how its own thing is."""
+    return (
+        re.search(
+            rf"\byour (?:\w+ )?{re.escape(thing)} (?:\w+ )?(?:is|are|has|have|will|was|were|can|should)\b", text, re.I
+        )
+        is not None
+    )
+
+
+def _is_own_matter(text: str) -> bool:
+    """Tell whether a message may answer a question: it is short, speaks of its writer, or does not tell something."""
+    return len(words(text)) < _SHORT or is_declined(text) or _OWN_MATTER.search(text) is not None
+
+
 def _is_information(text: str) -> bool:
     """Tell whether a message informs at some length, and its writer speaks neither of himself nor asks."""
     first = sentences(text)[:1]
-    return bool(first) and not is_question(first[0]) and not _FIRST_PERSON.search(first[0]) and len(content_words(text)) >= _LONG
+    return (
+        bool(first)
+        and not is_question(first[0])
+        and not _FIRST_PERSON.search(first[0])
+        and len(content_words(text)) >= _LONG
+    )

@@ -41,7 +41,9 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 """Requests for an answer that are no questions."""
-_REQUEST_FOR_LATER = re.compile(r"\b(?:if|once|later|after|until|when\s+you|as\s+soon|next\s+time|online|by\s+post)\b", re.I)
+_REQUEST_FOR_LATER = re.compile(
+    r"\b(?:if|once|later|after|until|when\s+you|as\s+soon|next\s+time|online|by\s+post)\b", re.I
+)
 _COURTESY = re.compile(
     r"\b(?:any|some)thing\s+(?:else|more|further|other)|\bwhat\s+else\b|\belse\s*\?|\bany\s*thing\s+(?:i|we)\s+can"
     r"|\b(?:other|more|further|additional|any|open|remaining)\s+(?:questions?|issues?|concerns?|requests?|wish(?:es)?|help)"
@@ -59,7 +61,9 @@ _COURTESY = re.compile(
     re.IGNORECASE,
 )
 """Questions that a conversation may end with."""
-_TAG = re.compile(r"(?:^|[\s,])(?:ok|okay|alright|all right|right|deal|agreed|correct|yes|fine)\s*\?+\s*$", re.IGNORECASE)
+_TAG = re.compile(
+    r"(?:^|[\s,])(?:ok|okay|alright|all right|right|deal|agreed|correct|yes|fine)\s*\?+\s*$", re.IGNORECASE
+)
 _ASKS = re.compile(
     r"\b(?:what|which|who|whom|whose|when|where|why|how|or|welche[rsnm]?|wann|wo|wie|wer|was|wohin|oder|quel(?:le)?s?"
     r"|quand|comment|combien|où|ou|qui|cu[áa]l|cu[áa]ndo|c[óo]mo|cu[áa]nt[oa]s?|d[óo]nde|qu[ée]|qui[ée]n|quale|quando)\b",
@@ -89,7 +93,7 @@ _PARTICLE = re.compile(
     r"|do it|do that|do so|not\b|neither|either|both|none|whichever|whatever|any|all of"
     r"|(?:i|we|they|he|she|it) (?:do|did|does|am|are|is|was|have|has|can|will|would|don't|didn't|can't|haven't|won't)"
     r"(?=\s*(?:$|[.!,;]))|that's right|ja|jawohl|nein|doch|nee|oui|non|si|sí|sì|não|sim|nej|tak|nie|i'd rather|rather|later)"
-    r"(?=$|[\s.!?,;:-])(?!\s+(?:more|further|other)\s+(?:questions?|requests?|help)|\s+(?:problem|worries|need|wait))",
+    r"(?=$|[\s.!?,;:-])(?!\s+(?:more|further|other)\s+(?:questions?|requests?|help)|\s+(?:problem|worries|wait))",
     re.IGNORECASE,
 )
 _LEAVING = re.compile(
@@ -98,10 +102,20 @@ _LEAVING = re.compile(
     r"|\b(?:have|enjoy)\s+(?:a|an|the|your)\b[^.!?,;]*|\btalk\s+(?:to\s+you\s+)?(?:soon|later)|\bbye\b[^.!?,;]*"
     r"|\b(?:bis|à|hasta|até|tot)\s+\w+|\bi\s+have\s+(?:everything|all|what)\b[^.!?,;]*"
     r"|\b(?:i|we)(?:'m|\s+am|'re|\s+are)\s+(?:so\s+|very\s+|really\s+|quite\s+)?(?:happy|glad|satisfied|pleased|relieved|done"
-    r"|all\s+set|good)\b[^.!?,;]*|\bno\s+(?:more|further|other)\s+\w+|\b(?:merci|danke|gracias|grazie|obrigad[oa])\b[^.!?,;]*",
+    r"|all\s+set|good)\b[^.!?,;]*|\bno\s+(?:more|further|other)\s+\w+|\byou(?:'ve|\s+have|'re|\s+are|\s+were|\s+really|\s+just)?"
+    r"\s+(?:been|saved?|made|helped|rock|solved|fixed|sorted|did|were|so|very|really|too|a|an|the|all)\b[^.!?,;]*"
+    r"|\b(?:that|this)(?:'s|\s+(?:is|was|answers?|answered|will\s+do|does\s+it|helps?|helped|covers?|works))\b[^.!?,;]*"
+    r"|\b(?:everything|all|it)(?:'s|\s+is|\s+was|\s+were|\s+has\s+been)\s+(?:all|everything|very|so|really|just|what|great"
+    r"|good|perfect|it|clear|settled|sorted|solved|done|helpful|exactly|more|super|enough|kind)\b[^.!?,;]*|\b(?:merci|danke|gracias|grazie|obrigad[oa])\b[^.!?,;]*",
     re.IGNORECASE,
 )
 """Parts of a message that only end a conversation, with the words that belong to them."""
+_PUT_OFF = re.compile(
+    r"\b(?:i|we)(?:'ll| will|'d| would| have to| need to| must| should)\b(?!\s+(?:be\s+(?:there|back)|like\s+to\s+thank|thank"
+    r"|love\s+it|enjoy))|\b(?:don't|do not|doesn't|not)\s+(?:know|sure|want|need)|\bno\s+(?:idea|clue)|\blater\s+on\b"
+    r"|\bthink\s+(?:about|it\s+over)|\bget\s+back\b|\bnever\s+mind\b|\bchanged\s+my\s+mind\b|\bforget\s+it\b",
+    re.IGNORECASE,
+)
 _COURTESY_WORDS = frozenset(
     "thank thanks thankyou thx thnx ty tysm ta cheers much many lot lots bunch million ever really truly again appreciate "
     "appreciated grateful bye goodbye farewell later ciao cya night day evening morning afternoon weekend week nice good "
@@ -114,7 +128,7 @@ _COURTESY_WORDS = frozenset(
     "aha haha lol yay hey dear sir madam friend mate buddy dude guys team everyone now today tonight then bit quite such "
     "rest enjoy have had having being fast quick quickly response reply explaining explanation explained understanding "
     "understood understand arranging arranged sorting clearing noted covers covered leave leaving go going off head "
-    "finished finish complete completed conversation chat here's end ended concludes conclude pleasure job work efficient "
+    "phew whew yum yummy yippee hooray hurray relief answers anyway anyways indeed though truly heaps loads tons sincerely kindly highly extremely saved holiday finished finish complete completed conversation chat here's end ended concludes conclude pleasure job work efficient "
     "easy simple smooth "
     "danke dankeschön vielen dank schön schönen tag noch gut alles klar super perfekt toll prima tschüss wiedersehen "
     "wiederhören auf hilfe beste grüße abend wochenende war das wunderbar hervorragend bestens freundlich "
@@ -130,8 +144,8 @@ _DECLINED = re.compile(
     r"|unreadable|illegible|hidden|later|ages|idea|clue|beats\s+me|(?:look|find|check|ask|search|dig|figure)(?:ing|ed)?"
     r"|have\s+to|need\s+to|rather|private|secret|confidential|depends|guess|wish|hard\s+to\s+(?:say|tell)|you\s+tell\s+me"
     r"|wait|moment|(?:a|one)\s+(?:second|minute)|sec|hold\s+on|hang\s+on|let\s+me|why|somewhere|somebody|someone|some|whatever|sorry|afraid"
-    r"|yet|still|handles?|entered|knows?|nicht|kein\w*|nie|weiß|leider|später|pas|plus|aucune?|jamais|sais|désolée?"
-    r"|tampoco|sé|sin|ningun[oa]?|não|nem|sei|senza|nessun\w*|so|geen|niet|weet|inte|ingen|vet|nie|nei)\b",
+    r"|yet|still|handles?|entered|knows?|nicht|kein\w*|nie|weiß|leider|später|pas|aucune?|jamais|sais|désolée?"
+    r"|tampoco|sé|sin|ningun[oa]?|não|nem|sei|senza|nessun\w*|geen|niet|weet|inte|ingen|vet|nie|nei)\b",
     re.IGNORECASE,
 )
 """Words of somebody who does not tell a value, or not yet."""
@@ -203,15 +217,29 @@ def is_answered(request: str, message: str) -> bool:
         return True
     if (content_words(text) - _COURTESY_WORDS) & content_words(request):
         return True
+    if re.search(r"\d", text) or is_put_off(text):
+        return True
     if any(word not in _COURTESY_WORDS and word not in _FUNCTION_WORDS for word in words(_LEAVING.sub(" ", text))):
         return True
     return _is_proposal(request) and re.sub(r"\W+", " ", text).strip() != "" and _is_accepted(text)
 
 
+def is_put_off(message: str) -> bool:
+    """Tell whether a message says that the answer comes later, or not at all."""
+    return _PUT_OFF.search(message) is not None
+
+
 def _is_accepted(text: str) -> bool:
     """Tell whether a message approves of something, beyond thanks."""
-    without = re.sub(r"\b(?:good\s+to\s+know|good\s*(?:bye|day|night|evening)|(?:a|very)\s+\w+\s+(?:day|one|evening|weekend))", " ", text, flags=re.I)
-    return any(match[0].casefold() not in ("thanks", "thank you") for match in _ACCEPTED.finditer(_LEAVING.sub(" ", without)))
+    without = re.sub(
+        r"\b(?:good\s+to\s+know|good\s*(?:bye|day|night|evening)|(?:a|very)\s+\w+\s+(?:day|one|evening|weekend))",
+        " ",
+        text,
+        flags=re.I,
+    )
+    return any(
+        match[0].casefold() not in ("thanks", "thank you") for match in _ACCEPTED.finditer(_LEAVING.sub(" ", without))
+    )
 
 
 def _is_proposal(request: str) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Literal
+from unicodedata import combining, normalize
 
 from agentv.matching.provenance import KnownValues, find_values, word_numbers
 from agentv.run.users.facts import is_asked
-from agentv.run.users.speech import content_words, is_declined, is_question, plain, questions, sentences, words
+from agentv.run.users.speech import content_words, is_declined, is_question, plain, questions, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,15 +24,17 @@ _DATE_KEYS = frozenset(
 )
 _NUMBER_KEYS = frozenset(
     "number no nr id code pin ref reference serial iban account phone plate zip price cost amount fee total deposit limit "
-    "budget salary income size length height width weight age count distance temperature reading km mileage floor row seat "
+    "budget salary income length height width weight age count distance temperature reading km mileage floor row seat "
     "position grade dose speed version refund rate quantity qty points balance value rooms people guests area depth tax "
     "montant preis betrag importe precio edad alter miete einkommen".split()
 )
 _PERSON_KEYS = frozenset(
     "name contact person driver doctor witness landlord manager owner merchant provider carrier company employer bank "
-    "insurer supplier shop dealer teacher colleague supervisor".split()
+    "insurer sender supplier shop dealer teacher colleague supervisor".split()
 )
-_OTHER_KEYS = frozenset("model brand colour color type kind make breed group language diet allergy allergies species".split())
+_OTHER_KEYS = frozenset(
+    "size model brand colour color type kind make breed group language diet allergy allergies species".split()
+)
 _TYPES: tuple[tuple[frozenset[str], FactType], ...] = (
     (_OTHER_KEYS, "other"),
     (_DATE_KEYS, "date"),
@@ -44,7 +47,9 @@ _QUESTION_FORMS = tuple(
         (_DATE_KEYS, r"when|since when|what (?:date|day|time|year)|which (?:date|day|year)|wann|quand|cuándo|quando"),
         (frozenset(("age", "alter", "edad")), r"how old|wie alt|quel âge|cuántos años"),
         (
-            frozenset("price cost amount fee total deposit limit budget salary income refund rate balance value montant".split()),
+            frozenset(
+                "price cost amount fee total deposit limit budget salary income refund rate balance value montant".split()
+            ),
             r"how much|charge|charged|pay|paid|cost|wie viel|combien|cuánto|quanto",
         ),
         (
@@ -52,6 +57,10 @@ _QUESTION_FORMS = tuple(
             r"how (?:long|tall|high|big|large|heavy|far|wide|deep)|wie (?:lang|hoch|groß|schwer)",
         ),
         (frozenset("count quantity qty rooms people guests".split()), r"how many|wie viele|combien|cuánt\w+"),
+        (
+            frozenset("place location address city town street store shop dealer seller venue site country".split()),
+            r"where|wo|où|dónde|dove|onde",
+        ),
         (_PERSON_KEYS, r"who|whose|name|called|wer|qui|quién|chi"),
     )
 )
@@ -60,7 +69,8 @@ _TIME_WORDS = re.compile(
     r"|november|december|tomorrow|yesterday|spring|summer|autumn|winter|montag|dienstag|mittwoch|donnerstag|freitag|samstag"
     r"|sonntag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes)\b"
     r"|\b\d{1,2}(?:st|nd|rd|th)\b|\b(?:first|second|third|fourth|fifth|\w+teenth|\w+tieth|twenty-\w+|thirty-\w+)\s+of\b"
-    r"|\b(?:next|last|this)\s+(?:week|month|year|\w+day)\b",
+    r"|\b(?:half|quarter|twenty|ten|five)\s+(?:past|to)\b|\b(?:noon|midnight|o'clock)\b"
+    r"|\b(?:christmas|easter|halloween)\b|\b(?:next|last|this)\s+(?:week|month|year|\w+day|spring|summer|autumn|fall|winter)\b",
     re.I,
 )
 _FILLERS = frozenset(
@@ -68,21 +78,15 @@ _FILLERS = frozenset(
     "i'm is was one ones thing kind sort really pretty quite bit maybe probably hello hi thanks thank right good great "
     "says said should must according must've i've got have has had use using with".split()
 )
-_LEAD = (
-    r"^(?:(?:yes|yeah|yep|ok|okay|well|sure|um+|uh|oh|ah|er|so|right|alright|fine|one moment|i see|got it|here (?:it is|you go))"
-    r"[,.!:;… -]+)*"
+_EVADED = re.compile(
+    r"\b(?:is|are|was|it's|that's|be)\s+(?:\w+\s+)?(?:in|on|at|behind|under|with|inside|somewhere|new|old|for|too|long|hard|difficult"
+    r"|impossible|personal|important|necessary|required|enough|written|printed|stored|kept|up\s+to|a\s+(?:long|good|surprise|question))\b"
+    r"|\b(?:has|have|keeps?)\s+(?:it|that|them|the|those|all|my|our)\b|\b(?:handles?|knows?|deals?|takes\s+care|entered|arranged"
+    r"|came\s+with|does\s+that|threw|thrown|left)\b|\b(?:what|where|how|whether)\b|\byou(?:'d|\s+would|\s+could|\s+should|\s+can)?\s+(?:tell|see|have|know)\b"
+    r"|\b(?:any|either|both|doesn't\s+matter|up\s+to\s+you|you\s+choose|surprise)\b",
+    re.IGNORECASE,
 )
-_SUBJECT = (
-    r"(?:it|that|this|he|she|they|we|mine|ours|there|i|(?:my|the|his|her|its|our|their)(?: \w+){1,3}?)"
-)
-_COPULA = (
-    r"(?:'s|'re|'m|'ll be| is| are| was| were| am| has| have|'ve got| got| says| said| reads| shows?| should be| must be| would be"
-    r"| will be| use| uses| drive| live| leave| weighs?| costs?| called| named| runs?| turn(?:s|ing|ed)| went| come| comes)"
-)
-_ASSERTION = re.compile(rf"{_LEAD}{_SUBJECT}{_COPULA}\b(?: turning| called| named| allergic to| with| on| an?| the| about| around"
-                        r"| in| like| only| always)*\s*(?P<value>.+)$", re.I)
-_FRAGMENT_WORDS = 5
-_VALUE_WORDS = 6
+"""Statements of somebody who speaks of a fact and does not tell its value."""
 _PLACE = re.compile(
     r"^(?:in|on|at|behind|under|with|inside|next|near|written|printed|stored|kept|what|where|how|who|up\s+to|too|long|been|because"
     r"|for|about|just|really|quite|impossible|difficult|personal|important|necessary|required|needed|enough|there|here|a\s+(?:long"
@@ -113,7 +117,12 @@ def find_unknown_told(text: str, facts: dict[str, Fact], view: UserView, known_t
 
 
 def _labels(name: str) -> list[str]:
-    return [word for word in words(name.replace("_", " ")) if len(word) > 1]
+    return [_bare(word) for word in words(name.replace("_", " ")) if len(word) > 1]
+
+
+def _bare(word: str) -> str:
+    """Return a word without accents."""
+    return "".join(char for char in normalize("NFKD", word) if not combining(char))
 
 
 def _type_of(name: str) -> FactType:
@@ -160,34 +169,22 @@ def _asks_for(answer: str, name: str, fact: Fact, facts: dict[str, Fact]) -> boo
 
 def _shares_stem(name: str, asked: str) -> bool:
     """Tell whether a question has a form of a word of the name."""
-    found = words(asked)
+    found = [_bare(word) for word in words(asked)]
     return any(len(label) > 3 and any(word.startswith(label[:5]) for word in found) for label in _labels(name))  # noqa: PLR2004
 
 
 def _tells_value(text: str, kind: FactType, known: KnownValues, heard: set[str]) -> bool:
-    if any(not known.knows(value, is_exact=True) for value in find_values(text) if value.kind != "quotation") and not is_declined(text):
+    if any(
+        not known.knows(value, is_exact=True) for value in find_values(text) if value.kind != "quotation"
+    ) and not is_declined(text):
         return True
     if is_declined(text):
         return False
     if kind == "number":
         return any(number > 1 and not known.has_number(number) for number in word_numbers(text))
     if kind == "date":
-        return any(match[0].casefold() not in heard for match in _TIME_WORDS.finditer(text))
-    return any(_is_value(sentence, heard) for sentence in sentences(text))
-
-
-def _is_value(sentence: str, heard: set[str]) -> bool:
-    """Tell whether a sentence tells something new: a short answer without a clause, or "it is ..."."""
-    new = content_words(sentence) - heard - _FILLERS
-    if not new:
-        return False
-    said = [word for word in words(sentence) if word not in _FILLERS]
-    match = _ASSERTION.search(plain(sentence))
-    if match is None:
-        is_clause = re.search(r"\b(?:i|you|we|they|he|she|it)\b", plain(sentence), re.I)
-        return len(said) <= _FRAGMENT_WORDS and not is_clause and not _PLACE.search(sentence)
-    value = match["value"]
-    return len(words(value)) <= _VALUE_WORDS and not _PLACE.search(value) and bool(content_words(value) - heard - _FILLERS)
+        return any(not set(words(match[0])) <= heard for match in _TIME_WORDS.finditer(text))
+    return not _EVADED.search(plain(text)) and bool(content_words(text) - heard - _FILLERS)
 
 
 def _is_stated(text: str, name: str, heard: Iterable[str]) -> bool:
