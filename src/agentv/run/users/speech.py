@@ -18,7 +18,14 @@ _SENTENCE = re.compile(r"[^.!?\n\uff1f\u061f]*(?:[.!?\uff1f\u061f]+(?=\s|$)|\n|$
 _NOT_SAID = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|https?://\S+|\(.*?\)(?=\s*$)")
 """Quotations and addresses, whose question marks ask nothing."""
 QUESTION_MARKS = "?\uff1f\u061f"
-_FUNCTION_WORDS = frozenset(
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a list that is written as a text."""
+    return frozenset(text.split())
+
+
+_FUNCTION_WORDS = word_set(
     "a an the and or but if of to in on at by for from with as is are was were be been am do does did have has had can "
     "could will would shall should may might must i you he she it we they me him her us them my your his its our their "
     "this that these those there here what which who whom whose when where why how not no so too very just also then "
@@ -29,11 +36,12 @@ _FUNCTION_WORDS = frozenset(
     "comment combien où qui que pour avec dans sur au aux "
     "el los las una y o es son yo usted su sus cuál cuándo cómo cuánto dónde qué quién para con en "
     "il lo gli e sono lei suo sua quale quando come quanto dove chi che per di o os as um uma qual quanto onde "
-    "het een en of is zijn wat wanneer hoe welke waar u uw".split()
+    "het een en of is zijn wat wanneer hoe welke waar u uw"
 )
 """Words without content, in the languages whose questions are understood."""
 _REQUEST = re.compile(
-    r"\b(?:please|kindly)\s+(?:confirm|provide|tell|give|share|choose|select|pick|enter|state|specify|name|type|let\s+me"
+    r"\b(?:please|kindly)\s+(?:confirm|provide|tell|give|share|choose|select|pick|enter|state|specify|name|type"
+    r"|let\s+me"
     r"\s+know|reply|describe|repeat|verify)\b"
     r"|\b(?:i|we)\s*(?:'ll|'d|\s+will|\s+would)?\s+(?:also\s+|still\s+|just\s+|only\s+|now\s+)*(?:need|require)\s+"
     r"(?:to\s+know|your|the|an?|his|her|their)\b|\blet\s+me\s+know\s+(?:which|what|when|where|whether|how|your)\b"
@@ -42,22 +50,25 @@ _REQUEST = re.compile(
 )
 """Requests for an answer that are no questions."""
 _REQUEST_FOR_LATER = re.compile(
-    r"\b(?:if|once|later|after|until|when\s+you|as\s+soon|next\s+time|online|by\s+post)\b", re.I
+    r"\b(?:if|once|later|after|until|when\s+you|as\s+soon|next\s+time|online|by\s+post)\b", re.IGNORECASE
 )
 _COURTESY = re.compile(
     r"\b(?:any|some)thing\s+(?:else|more|further|other)|\bwhat\s+else\b|\belse\s*\?|\bany\s*thing\s+(?:i|we)\s+can"
-    r"|\b(?:other|more|further|additional|any|open|remaining)\s+(?:questions?|issues?|concerns?|requests?|wish(?:es)?|help)"
+    r"|\b(?:other|more|further|additional|any|open|remaining)\s+(?:questions?|issues?|concerns?|requests?"
+    r"|wish(?:es)?|help)"
     r"|\b(?:that|this|it)\s+(?:be\s+)?(?:all|everything)\b|\ball\s+for\s+(?:today|now)"
     r"|\b(?:help|assist|do)\s+(?:you\s+)?(?:with\s+)?(?:(?:any|some)thing|today|further|more\s+for\s+you)"
     r"|\bhow\s+(?:else\s+)?(?:can|may)\s+(?:i|we)\s+help|\bfurther\s+(?:assistance|help|support)"
     r"|\b(?:was|is|did|does|has)\s+(?:this|that|it|everything|all|i|my\s+\w+)\b.{0,40}"
     r"\b(?:help(?:ed|ful)?|clear|answer(?:ed)?|useful|sense|solved?|worked|work|resolved?)\b"
-    r"|\b(?:rate|rating|feedback|survey|review|newsletter|satisfied)\b|\bhow\s+are\s+you|\b(?:and|what\s+about)\s+you\s*\?"
+    r"|\b(?:rate|rating|feedback|survey|review|newsletter|satisfied)\b|\bhow\s+are\s+you|\b(?:and"
+    r"|what\s+about)\s+you\s*\?"
     r"|\bclose\s+(?:the|this)\s+(?:ticket|case|chat)"
     r"|\bnoch\s+(?:etwas|was|fragen|weitere)|\bsonst\s+noch|\bweitere\s+(?:fragen|hilfe)|\bweiterhelfen"
     r"|\bautre\s+(?:chose|question)|\bautres\s+questions|\bvous\s+aider"
     r"|\balgo\s+m[áa]s|\balguna\s+otra|\botra\s+(?:cosa|pregunta)|\bmais\s+alguma|\balgo\s+mais|\boutra\s+coisa"
-    r"|\bqualcos'?\s?altro|\baltr[aoe]\s+(?:domand|cos)|\bnog\s+(?:iets|vragen)|\bverder\s+helpen|\bnågot\s+(?:mer|annat)",
+    r"|\bqualcos'?\s?altro|\baltr[aoe]\s+(?:domand|cos)|\bnog\s+(?:iets|vragen)|\bverder\s+helpen|\bnågot\s+(?:mer"
+    r"|annat)",
     re.IGNORECASE,
 )
 """Questions that a conversation may end with."""
@@ -66,12 +77,14 @@ _TAG = re.compile(
 )
 _ASKS = re.compile(
     r"\b(?:what|which|who|whom|whose|when|where|why|how|or|welche[rsnm]?|wann|wo|wie|wer|was|wohin|oder|quel(?:le)?s?"
-    r"|quand|comment|combien|où|ou|qui|cu[áa]l|cu[áa]ndo|c[óo]mo|cu[áa]nt[oa]s?|d[óo]nde|qu[ée]|qui[ée]n|quale|quando)\b",
+    r"|quand|comment|combien|où|ou|qui|cu[áa]l|cu[áa]ndo|c[óo]mo|cu[áa]nt[oa]s?|d[óo]nde|qu[ée]|qui[ée]n|quale"
+    r"|quando)\b",
     re.IGNORECASE,
 )
 """Words of a question that asks for more than a yes or no."""
 _PROPOSAL = re.compile(
-    r"\b(?:shall|should)\s+(?:i|we)\b|\b(?:would|do)\s+you\s+(?:like|want)\b|\bwant\s+me\b|\b(?:may|can|could)\s+(?:i|we)\b"
+    r"\b(?:shall|should)\s+(?:i|we)\b|\b(?:would|do)\s+you\s+(?:like|want)\b|\bwant\s+me\b|\b(?:may|can"
+    r"|could)\s+(?:i|we)\b"
     r"|\b(?:would|will|does|do|is|are|can)\s.{0,60}\b(?:work|suit|ok|okay|fine|good|convenient|possible|all\s+right"
     r"|alright|enough|acceptable|in\s+order)\b",
     re.IGNORECASE,
@@ -89,10 +102,12 @@ _ACCEPTED = re.compile(
 )
 _PARTICLE = re.compile(
     r"(?:^|[.!?,;:-]\s*|\b(?:oh|well|so|hm+|um|and|thanks|thank you|ok|okay)\s+)"
-    r"(?:yes|yeah|yep|yup|ye|y|no|nope|nah|sure|absolutely|definitely|of course|certainly|please do|please don't|go ahead"
+    r"(?:yes|yeah|yep|yup|ye|y|no|nope|nah|sure|absolutely|definitely|of course|certainly|please do|please don't"
+    r"|go ahead"
     r"|do it|do that|do so|not\b|neither|either|both|none|whichever|whatever|any|all of"
     r"|(?:i|we|they|he|she|it) (?:do|did|does|am|are|is|was|have|has|can|will|would|don't|didn't|can't|haven't|won't)"
-    r"(?=\s*(?:$|[.!,;]))|that's right|ja|jawohl|nein|doch|nee|oui|non|si|sí|sì|não|sim|nej|tak|nie|i'd rather|rather|later)"
+    r"(?=\s*(?:$|[.!,;]))|that's right|ja|jawohl|nein|doch|nee|oui|non|si|sí|sì|não|sim|nej|tak|nie|i'd rather"
+    r"|rather|later)"
     r"(?=$|[\s.!?,;:-])(?!\s+(?:more|further|other)\s+(?:questions?|requests?|help)|\s+(?:problem|worries|wait))",
     re.IGNORECASE,
 )
@@ -101,49 +116,67 @@ _LEAVING = re.compile(
     r"|\b(?:thanks|thank\s+you|thx|cheers|grateful|appreciate(?:d)?)\b[^.!?,;]*\b(?:for|that\s+you|your|how)\b[^.!?,;]*"
     r"|\b(?:have|enjoy)\s+(?:a|an|the|your)\b[^.!?,;]*|\btalk\s+(?:to\s+you\s+)?(?:soon|later)|\bbye\b[^.!?,;]*"
     r"|\b(?:bis|à|hasta|até|tot)\s+\w+|\bi\s+have\s+(?:everything|all|what)\b[^.!?,;]*"
-    r"|\b(?:i|we)(?:'m|\s+am|'re|\s+are)\s+(?:so\s+|very\s+|really\s+|quite\s+)?(?:happy|glad|satisfied|pleased|relieved|done"
-    r"|all\s+set|good)\b[^.!?,;]*|\bno\s+(?:more|further|other)\s+\w+|\byou(?:'ve|\s+have|'re|\s+are|\s+were|\s+really|\s+just)?"
+    r"|\b(?:i|we)(?:'m|\s+am|'re|\s+are)\s+(?:so\s+|very\s+|really\s+|quite\s+)?(?:happy|glad|satisfied|pleased"
+    r"|relieved|done"
+    r"|all\s+set|good)\b[^.!?,;]*|\bno\s+(?:more|further|other)\s+\w+|\byou(?:'ve|\s+have|'re|\s+are|\s+were"
+    r"|\s+really|\s+just)?"
     r"\s+(?:been|saved?|made|helped|rock|solved|fixed|sorted|did|were|so|very|really|too|a|an|the|all)\b[^.!?,;]*"
     r"|\b(?:that|this)(?:'s|\s+(?:is|was|answers?|answered|will\s+do|does\s+it|helps?|helped|covers?|works))\b[^.!?,;]*"
-    r"|\b(?:everything|all|it)(?:'s|\s+is|\s+was|\s+were|\s+has\s+been)\s+(?:all|everything|very|so|really|just|what|great"
-    r"|good|perfect|it|clear|settled|sorted|solved|done|helpful|exactly|more|super|enough|kind)\b[^.!?,;]*|\b(?:merci|danke|gracias|grazie|obrigad[oa])\b[^.!?,;]*",
+    r"|\b(?:everything|all|it)(?:'s|\s+is|\s+was|\s+were|\s+has\s+been)\s+(?:all|everything|very|so|really|just"
+    r"|what|great"
+    r"|good|perfect|it|clear|settled|sorted|solved|done|helpful|exactly|more|super|enough|kind)\b[^.!?,;]*"
+    r"|\b(?:merci|danke|gracias|grazie|obrigad[oa])\b[^.!?,;]*",
     re.IGNORECASE,
 )
 """Parts of a message that only end a conversation, with the words that belong to them."""
 _PUT_OFF = re.compile(
-    r"\b(?:i|we)(?:'ll| will|'d| would| have to| need to| must| should)\b(?!\s+(?:be\s+(?:there|back)|like\s+to\s+thank|thank"
+    r"\b(?:i|we)(?:'ll| will|'d| would| have to| need to| must| should)\b(?!\s+(?:be\s+(?:there|back)"
+    r"|like\s+to\s+thank|thank"
     r"|love\s+it|enjoy))|\b(?:don't|do not|doesn't|not)\s+(?:know|sure|want|need)|\bno\s+(?:idea|clue)|\blater\s+on\b"
     r"|\bthink\s+(?:about|it\s+over)|\bget\s+back\b|\bnever\s+mind\b|\bchanged\s+my\s+mind\b|\bforget\s+it\b",
     re.IGNORECASE,
 )
-_COURTESY_WORDS = frozenset(
-    "thank thanks thankyou thx thnx ty tysm ta cheers much many lot lots bunch million ever really truly again appreciate "
-    "appreciated grateful bye goodbye farewell later ciao cya night day evening morning afternoon weekend week nice good "
-    "great lovely wonderful excellent perfect perfectly fantastic brilliant awesome amazing super cool sweet neat superb "
+_COURTESY_WORDS = word_set(
+    "thank thanks thankyou thx thnx ty tysm ta cheers much many lot lots bunch million ever really truly again "
+    "appreciate "
+    "appreciated grateful bye goodbye farewell later ciao cya night day evening morning afternoon weekend week nice "
+    "good "
+    "great lovely wonderful excellent perfect perfectly fantastic brilliant awesome amazing super cool sweet neat "
+    "superb "
     "terrific marvellous marvelous splendid fab fabulous ok okay okey k kk alright right well fine happy glad pleased "
-    "satisfied relieved best wishes regards luck care take see soon you're you've been kind helpful help helped helping "
-    "support service assistance information info advice patience time effort everything settled sorted solved done clear "
-    "cleared set problem question questions needed need wanted want know known wait forward hope hear got it that's this's "
-    "all that's everything's i'm i've i'll we're we've it's let's know sounds sound looks look makes sense works wow oh ah "
-    "aha haha lol yay hey dear sir madam friend mate buddy dude guys team everyone now today tonight then bit quite such "
+    "satisfied relieved best wishes regards luck care take see soon you're you've been kind helpful help helped "
+    "helping "
+    "support service assistance information info advice patience time effort everything settled sorted solved done "
+    "clear "
+    "cleared set problem question questions needed need wanted want know known wait forward hope hear got it that's "
+    "this's "
+    "all that's everything's i'm i've i'll we're we've it's let's know sounds sound looks look makes sense works "
+    "wow oh ah "
+    "aha haha lol yay hey dear sir madam friend mate buddy dude guys team everyone now today tonight then bit quite "
+    "such "
     "rest enjoy have had having being fast quick quickly response reply explaining explanation explained understanding "
     "understood understand arranging arranged sorting clearing noted covers covered leave leaving go going off head "
-    "phew whew yum yummy yippee hooray hurray relief answers anyway anyways indeed though truly heaps loads tons sincerely kindly highly extremely saved holiday finished finish complete completed conversation chat here's end ended concludes conclude pleasure job work efficient "
+    "phew whew yum yummy yippee hooray hurray relief answers anyway anyways indeed though truly heaps loads tons "
+    "sincerely kindly highly extremely saved holiday finished finish complete completed conversation chat here's "
+    "end ended concludes conclude pleasure job work efficient "
     "easy simple smooth "
     "danke dankeschön vielen dank schön schönen tag noch gut alles klar super perfekt toll prima tschüss wiedersehen "
     "wiederhören auf hilfe beste grüße abend wochenende war das wunderbar hervorragend bestens freundlich "
     "merci beaucoup bonne journée soirée au revoir parfait génial super très bien c'est tout aide "
     "gracias muchas adiós hasta luego perfecto genial buen buenas día tarde todo ayuda muy amable "
     "grazie mille arrivederci perfetto buona giornata tutto aiuto obrigado obrigada muito tchau perfeito "
-    "dank bedankt wel fijne dag tot ziens tack så mycket hej då".split()
+    "dank bedankt wel fijne dag tot ziens tack så mycket hej då"
 )
 """Words of thanks, praise and farewell, and of the statement that all is done."""
 _DECLINED = re.compile(
-    r"n't\b|\b(?:dont|doesnt|didnt|cant|couldnt|wouldnt|havent|hasnt|isnt|wasnt|not|no(?!\.|\s*\d)|none|never|nobody|nothing"
+    r"n't\b|\b(?:dont|doesnt|didnt|cant|couldnt|wouldnt|havent|hasnt|isnt|wasnt|not|no(?!\.|\s*\d)|none|never"
+    r"|nobody|nothing"
     r"|nowhere|neither|nor|without|cannot|unknown|unsure|uncertain|forgot|forgotten|forget|lost|gone|missing|misplaced"
     r"|unreadable|illegible|hidden|later|ages|idea|clue|beats\s+me|(?:look|find|check|ask|search|dig|figure)(?:ing|ed)?"
-    r"|have\s+to|need\s+to|rather|private|secret|confidential|depends|guess|wish|hard\s+to\s+(?:say|tell)|you\s+tell\s+me"
-    r"|wait|moment|(?:a|one)\s+(?:second|minute)|sec|hold\s+on|hang\s+on|let\s+me|why|somewhere|somebody|someone|some|whatever|sorry|afraid"
+    r"|have\s+to|need\s+to|rather|private|secret|confidential|depends|guess|wish|hard\s+to\s+(?:say|tell)"
+    r"|you\s+tell\s+me"
+    r"|wait|moment|(?:a|one)\s+(?:second|minute)|sec|hold\s+on|hang\s+on|let\s+me|why|somewhere|somebody|someone"
+    r"|some|whatever|sorry|afraid"
     r"|yet|still|handles?|entered|knows?|nicht|kein\w*|nie|weiß|leider|später|pas|aucune?|jamais|sais|désolée?"
     r"|tampoco|sé|sin|ningun[oa]?|não|nem|sei|senza|nessun\w*|geen|niet|weet|inte|ingen|vet|nie|nei)\b",
     re.IGNORECASE,
@@ -152,7 +185,7 @@ _DECLINED = re.compile(
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern that begins with a whole word, ignores case, and in which a blank stands for any white space."""
+    """Compile a pattern that begins with a whole word and ignores case; a blank in it is any white space."""
     spaced = pattern.replace(" ", r"\s+")
     return re.compile(rf"(?<![\w'])(?:{spaced})", re.IGNORECASE)
 
@@ -235,7 +268,7 @@ def _is_accepted(text: str) -> bool:
         r"\b(?:good\s+to\s+know|good\s*(?:bye|day|night|evening)|(?:a|very)\s+\w+\s+(?:day|one|evening|weekend))",
         " ",
         text,
-        flags=re.I,
+        flags=re.IGNORECASE,
     )
     return any(
         match[0].casefold() not in ("thanks", "thank you") for match in _ACCEPTED.finditer(_LEAVING.sub(" ", without))
