@@ -236,12 +236,14 @@ class KnownValues:
         `request` is the message that it answers: a value in answer to a question is told as it is, and not worked out.
         """
         is_asked = _ASKED.search(request) is not None
-        found = []
+        found: list[TextValue] = []
         for sentence in _SENTENCES.split(text):
             is_exact = is_asked and not _INFERRED.search(sentence)
-            for value in (*values_of(sentence), *days_of(sentence)):
-                if self._is_told(value, sentence, request if is_asked else "", is_exact=is_exact):
-                    found.append(value)
+            found += (
+                value
+                for value in (*values_of(sentence), *days_of(sentence))
+                if self._is_told(value, sentence, request if is_asked else "", is_exact=is_exact)
+            )
         return [value for value in found if not self._is_corrected(value, text)]
 
     def _is_told(self, value: TextValue, sentence: str, request: str, *, is_exact: bool) -> bool:

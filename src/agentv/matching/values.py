@@ -40,7 +40,7 @@ _MONTH = (
 )
 _YEAR = r"(?P<year>\d{4})"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.)?"
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+", re.IGNORECASE)
 _ISO_DATE = re.compile(r"(?<![\w-])(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!-?\d)")
 _SHORT_DATE = re.compile(r"(?<![\w.,/-])(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})(?![\w/-]|\.\d)")
 _WORD_DATES = tuple(
@@ -63,7 +63,7 @@ _TOLD_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9]|[-_#/:.](?=[A-Za-z0-9]))*")
-_NUMBER = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,]\d+)?")
+_NUMBER = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d{1,300}(?:[.,]\d{1,300})?")
 _PHONE = re.compile(r"(?<![\w.])\+?\(?\d{1,5}(?:[ ()/.-]{1,3}\d{1,5}){2,}(?!\w)")
 _SPELLED = re.compile(r"(?<!\w)[A-Za-z0-9](?:(?:\s*[,-]\s*|\s+|\s*\.\.+\s*)[A-Za-z0-9](?!\w)){3,}")
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|e|er|ème|ish|s|x)", re.IGNORECASE)

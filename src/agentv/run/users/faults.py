@@ -30,6 +30,8 @@ MIN_SIMILAR_WORDS = 7
 SIMILAR = 0.88
 """Share of words in common from which a message repeats another one."""
 MAX_QUOTED = 80
+MAX_CHECKED = 8_000
+"""Characters of a message that are checked: the first ones of the user's, the last ones of the agent's."""
 _REPEAT_ASKED = re.compile(
     r"\b(?:repeat|say (?:that|it) again|rephrase|start over|didn't (?:catch|get) that|once more|beginning)\b",
     re.IGNORECASE,
@@ -61,7 +63,7 @@ class FaultFinder:
             return self._open_question(view) if step.is_simulated and not step.is_limit else None
         if not step.is_simulated or step.message is None:
             return None
-        text = step.message.text
+        text = step.message.text[:MAX_CHECKED]
         if not any(char.isalnum() for char in text):
             return "its message is empty"
         return (
@@ -77,7 +79,7 @@ class FaultFinder:
         known = KnownValues(self._texts)
         for part in (part for turn in view.turns for part in turn):
             known.add(part)
-        unknown = known.unknown(text, view.last_answer)
+        unknown = known.unknown(text, view.last_answer[-MAX_CHECKED:])
         if not unknown:
             return None
         kind = "a date" if unknown[0].kind == "date" else f"the {unknown[0].kind}"
@@ -94,7 +96,7 @@ class FaultFinder:
         if not view.turns or not opening:
             return None
         first, now = (words(part.replace("'", " ")) for part in (plain(opening), plain(text)))
-        if _REPEAT_ASKED.search(plain(view.last_answer)):
+        if _REPEAT_ASKED.search(plain(view.last_answer[-MAX_CHECKED:])):
             return None
         is_contained = len(first) >= MIN_OPENING_WORDS and contains(now, first)
         is_repeated = now == first or is_contained or _is_similar(first, now)
@@ -103,13 +105,13 @@ class FaultFinder:
     def _role_reversed(self, text: str, view: UserView) -> str | None:
         brief = [part for part in (self._brief.opening, self._brief.goal) if part]
         own = (*brief, *self._scripted, *(said for said, _ in view.turns))
-        side = Side(own, tuple(answer for _, answer in view.turns), tuple(self._brief.facts))
+        side = Side(own, tuple(answer[-MAX_CHECKED:] for _, answer in view.turns), tuple(self._brief.facts))
         found = find_reversed_role(text, side)
         return f"it spoke in the role of the agent: {_cut(found)!r}" if found else None
 
     def _open_question(self, view: UserView, message: str | None = None) -> str | None:
         """Find a request of the agent that was not answered when the user ended the conversation."""
-        requests = [request for request in open_requests(view.last_answer) if is_understood(request)]
+        requests = [request for request in open_requests(view.last_answer[-MAX_CHECKED:]) if is_understood(request)]
         if not requests or (message is not None and any(is_answered(request, message) for request in requests)):
             return None
         return f"it ended the conversation while a question of the agent was open: {_cut(requests[-1])!r}"

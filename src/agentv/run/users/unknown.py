@@ -99,6 +99,8 @@ _EVADED = re.compile(
     re.IGNORECASE,
 )
 """Statements of somebody who speaks of a fact and does not tell its value."""
+MAX_ASKED = 8_000
+"""Characters at the end of an agent's message in which questions are looked for."""
 _PLACE = re.compile(
     r"^(?:in|on|at|behind|under|with|inside|next|near|written|printed|stored|kept|what|where|how|who|up\s+to|too"
     r"|long|been|because"
@@ -157,7 +159,7 @@ def _form_of(name: str) -> re.Pattern[str] | None:
 
 def _is_topic(name: str, fact: Fact, facts: dict[str, Fact], view: UserView) -> bool:
     """Tell whether the agent's last question is about a fact, or the one before if it was only put off."""
-    answers = [answer for _, answer in view.turns]
+    answers = [answer[-MAX_ASKED:] for _, answer in view.turns]
     if not answers:
         return False
     if _asks_for(answers[-1], name, fact, facts):
