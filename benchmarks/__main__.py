@@ -18,6 +18,7 @@ from benchmarks import (
     startup,
     store,
     throughput,
+    traces,
     turns,
     viewer,
 )
@@ -32,6 +33,7 @@ _GROUPS = {
     "loop": loop.measure,
     "display": display.measure,
     "turns": turns.measure,
+    "traces": traces.measure,
     "providers": providers.measure,
     "cli": cli_modes.measure,
     "memory": memory.measure,
