@@ -62,7 +62,7 @@ def faults_of(row: dict[str, Any]) -> list[str]:
     turns = [tuple(turn) for turn in row["turns"]]
     steps = [(step_of(said), turns[:number]) for number, (said, _) in enumerate(turns)]
     steps.append((step_of(row["message"], stop=row.get("stop", False)), turns))
-    found = [checks.find(step, UserView(tuple(before))) for step, before in steps]  # type: ignore[arg-type]
+    found = [checks.find(step, UserView(tuple(before))) for step, before in steps]
     return [fault for fault in found if fault is not None]
 
 
