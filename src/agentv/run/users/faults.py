@@ -14,7 +14,7 @@ from agentv.matching.provenance import KnownValues
 from agentv.model.users import Say, Stop
 from agentv.run.users.instructions import find_instructions, find_quotation
 from agentv.run.users.model import INSTRUCTIONS
-from agentv.run.users.roles import Side, find_reversed_role
+from agentv.run.users.roles import Speakers, find_reversed_role
 from agentv.run.users.speech import contains, is_answered, is_understood, open_requests, plain, words
 from agentv.run.users.unknown import find_unknown_told
 
@@ -105,8 +105,8 @@ class FaultFinder:
     def _role_reversed(self, text: str, view: UserView) -> str | None:
         brief = [part for part in (self._brief.opening, self._brief.goal) if part]
         own = (*brief, *self._scripted, *(said for said, _ in view.turns))
-        side = Side(own, tuple(answer[-MAX_CHECKED:] for _, answer in view.turns), tuple(self._brief.facts))
-        found = find_reversed_role(text, side)
+        speakers = Speakers(own, tuple(answer[-MAX_CHECKED:] for _, answer in view.turns), tuple(self._brief.facts))
+        found = find_reversed_role(text, speakers)
         return f"it spoke in the role of the agent: {_cut(found)!r}" if found else None
 
     def _open_question(self, view: UserView, message: str | None = None) -> str | None:

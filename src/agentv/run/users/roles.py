@@ -302,8 +302,8 @@ _strong = tuple(compile_pattern(pattern) for pattern in _STRONG)
 _weak = tuple(compile_pattern(pattern) for pattern in _WEAK)
 
 
-class Side(NamedTuple):
-    """What is known of the two sides of a conversation."""
+class Speakers(NamedTuple):
+    """Texts of the two sides of a conversation."""
 
     own: tuple[str, ...]
     """Texts of the user: brief and earlier messages."""
@@ -313,25 +313,25 @@ class Side(NamedTuple):
     """Names of the facts that the user holds."""
 
 
-def find_reversed_role(message: str, side: Side) -> str | None:
+def find_reversed_role(message: str, speakers: Speakers) -> str | None:
     """Return the part of a message in which its writer serves the other side; `None` if the roles are in order."""
     text = plain(message)
     weight, found = 0.0, ""
-    is_asked = bool(side.other) and bool(open_requests(side.other[-1]))
-    is_offering = any(_OFFERS.search(own) for own in side.own)
+    is_asked = bool(speakers.other) and bool(open_requests(speakers.other[-1]))
+    is_offering = any(_OFFERS.search(own) for own in speakers.own)
     for patterns, size in ((_strong, 1.0 if is_offering else 2.0), (_weak, 1.0)):
         for pattern in patterns:
             match = pattern.search(text)
             if match:
                 weight += size
                 found = found or match[0]
-    for thing in _owned_things(text, side):
+    for thing in _owned_things(text, speakers):
         weight += 1.0
         found = found or f"your {thing}"
-    if _INSTITUTION.search(text) and not any(_WE.search(own) for own in side.own):
+    if _INSTITUTION.search(text) and not any(_WE.search(own) for own in speakers.own):
         weight += 1.0
         found = found or "we"
-    weight += 1.0 if any(_is_status(text, thing) for thing in _owned_things(text, side)) else 0.0
+    weight += 1.0 if any(_is_status(text, thing) for thing in _owned_things(text, speakers)) else 0.0
     if is_asked and not _is_own_matter(text):
         weight += 1.0
     weight -= 1.0 if _MY.search(text) else 0.0
@@ -340,13 +340,13 @@ def find_reversed_role(message: str, side: Side) -> str | None:
     return " ".join(found.split()) if weight >= REVERSED else None
 
 
-def _owned_things(text: str, side: Side) -> list[str]:
+def _owned_things(text: str, speakers: Speakers) -> list[str]:
     """Return the things of the user that a message calls "your"."""
-    own = {match.casefold() for part in side.own for match in _MY.findall(plain(part))}
-    own |= {word for fact in side.facts for word in words(fact.replace("_", " "))}
-    asked = {match.casefold() for part in side.other for match in _YOUR.findall(plain(part))}
-    theirs = {match.casefold() for part in side.own for match in _YOUR.findall(plain(part))}
-    theirs |= {match.casefold() for part in side.other for match in _MY.findall(plain(part))}
+    own = {match.casefold() for part in speakers.own for match in _MY.findall(plain(part))}
+    own |= {word for fact in speakers.facts for word in words(fact.replace("_", " "))}
+    asked = {match.casefold() for part in speakers.other for match in _YOUR.findall(plain(part))}
+    theirs = {match.casefold() for part in speakers.own for match in _YOUR.findall(plain(part))}
+    theirs |= {match.casefold() for part in speakers.other for match in _MY.findall(plain(part))}
     things = {match.casefold() for match in _YOUR.findall(text)}
     return sorted(things & (own | asked) - theirs - _EXCLUDED_OWN)
 
