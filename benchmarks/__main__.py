@@ -12,6 +12,7 @@ from benchmarks import (
     growth,
     loop,
     memory,
+    mutation,
     providers,
     server_store,
     startup,
@@ -40,6 +41,7 @@ _GROUPS = {
     "store": store.measure,
     "server_store": server_store.measure,
     "viewer": viewer.measure,
+    "mutation": mutation.measure,
 }
 
 

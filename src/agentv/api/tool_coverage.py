@@ -131,9 +131,15 @@ class CoverageMeter:
     def __init__(self, evals: Sequence[Eval]) -> None:
         self._evals = {eval_.id: eval_ for eval_ in evals}
         self._cases = {(eval_.id, case.case.id): case for eval_ in evals for case in eval_.cases if not case.skip}
+        self._variants = {
+            (eval_.id, case.case.id, variant.case.persona_id): variant
+            for eval_ in evals
+            for case in eval_.cases
+            for variant in case.variants
+        }
         self._tools: dict[str, _Tool] = {}
         self._personas: Counter[str] = Counter()
-        self._scorers: dict[tuple[str, str], CaseScorer | None] = {}
+        self._scorers: dict[tuple[str, str, str | None], CaseScorer | None] = {}
         self._runs = self._unknown = 0
         self._measured: set[tuple[str, str]] = set()
         for eval_ in evals:
@@ -152,11 +158,11 @@ class CoverageMeter:
 
     def add_store(self, store: Store) -> None:
         """Count the last runs of each case: those of the newest execution that ran it with the same target."""
-        found: dict[tuple[str, str, str], str] = {}
+        found: dict[tuple[str, str, str, str | None], str] = {}
         for execution in store.executions():
             wanted: dict[str, RunRow] = {}
             for row in store.runs(execution.id):
-                identity = (row.eval_id, row.case_id, row.target)
+                identity = (row.eval_id, row.case_id, row.target, row.persona_id)
                 if (row.eval_id, row.case_id) not in self._cases or row.verdict is None or row.damage is not None:
                     continue
                 if found.setdefault(identity, execution.id) == execution.id:
@@ -196,11 +202,15 @@ class CoverageMeter:
         if row.verdict == "pass":
             open_tools = {call.tool for call in calls if call.tool and self._tools[call.tool].asserted_by is None}
             if open_tools:
-                self._assert(case, response, sorted(open_tools))
+                self._assert((*case, row.persona_id), response, sorted(open_tools))
 
-    def _assert(self, case: tuple[str, str], response: ProviderResponse, names: Sequence[str]) -> None:
+    def _case(self, name: tuple[str, str, str | None]) -> CheckedCase:
+        """Return the case of an eval with a persona; an imported run may have one that its case does not name."""
+        return self._variants.get(name) or self._cases[name[:2]]
+
+    def _assert(self, case: tuple[str, str, str | None], response: ProviderResponse, names: Sequence[str]) -> None:
         """Find out which of these tools the evaluators of a passing run assert: a change of a call is noticed."""
-        key = _evaluators_key(self._cases[case])
+        key = _evaluators_key(self._case(case))
         tools = [self._tools[name] for name in names if self._tools[name].tries[key] < MAX_TRIES]
         if not tools:
             return
@@ -214,10 +224,10 @@ class CoverageMeter:
                     tool.asserted_by = case[1]
                     break
 
-    def _scorer(self, case: tuple[str, str]) -> CaseScorer | None:
+    def _scorer(self, case: tuple[str, str, str | None]) -> CaseScorer | None:
         """Return the evaluators of a case without judges; `None` if there are no others."""
         if case not in self._scorers:
-            eval_, checked = self._evals[case[0]], self._cases[case]
+            eval_, checked = self._evals[case[0]], self._case(case)
             checks = [each for each in checked.checks if not asks_judge(each)]
             scope = Scope(root=eval_.root, folder=eval_.folder)
             follow = trace_follower(eval_.folder, eval_.root)

@@ -29,6 +29,7 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("invoke_agent", "invoke_workflow"), "agent"),
 }  # fmt: skip
 _NAME_PREFIXES = (("execute_tool ", "tool"), ("chat ", "model"), ("invoke_agent ", "agent"))
+_TOOL_MARKS = frozenset(("gen_ai.tool.name", "gen_ai.tool.call.id"))
 DETAILS = "gen_ai.client.inference.operation.details"
 _EVENT_ROLES = {
     "gen_ai.system.message": "system",
@@ -55,6 +56,8 @@ def read_genai(span: OtelSpan, reader: MessageReader) -> Facts | None:
     attributes = span.attributes
     operation = attributes.get("gen_ai.operation.name")
     kind = _KINDS.get(operation) if isinstance(operation, str) else _kind_without_operation(span)
+    if kind is None and not _TOOL_MARKS.isdisjoint(attributes):
+        kind = "tool"  # of an operation that is not known
     if kind is None:
         return None
     facts = Facts(
@@ -73,7 +76,7 @@ def read_genai(span: OtelSpan, reader: MessageReader) -> Facts | None:
 
 def _kind_without_operation(span: OtelSpan) -> Kind | None:
     attributes = span.attributes
-    if any(each in attributes for each in ("gen_ai.tool.name", "gen_ai.tool.call.id")):
+    if not _TOOL_MARKS.isdisjoint(attributes):
         return "tool"
     is_model = any(each in attributes for each in ("gen_ai.request.model", "gen_ai.response.model", "gen_ai.system"))
     has_events = any(event.name in _EVENT_ROLES or event.name == DETAILS for event in span.events)

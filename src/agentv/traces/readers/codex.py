@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from agentv.formats.fields import object_or_empty
 from agentv.formats.reader import detect_conversation
 from agentv.protocols.traces import TraceFormat, TraceSample
 from agentv.traces.readers.lines import iter_placed, time_range
@@ -69,8 +70,21 @@ def _thread(line: dict[str, Any]) -> str | None:
     return text_of(line.get("thread_id")) if line.get("type") == "thread.started" else None
 
 
+def _without_repeated_calls(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the lines without those that repeat a call with its id, as a file that was written twice has them."""
+    seen: dict[str, Any] = {}
+    for line in lines:
+        payload = object_or_empty(line.get("payload")) if line.get("type") == "response_item" else {}
+        own = payload.get("call_id")
+        if isinstance(own, str) and own and str(payload.get("type")).endswith("_call"):
+            if seen.get(own) == payload:
+                continue
+            seen[own] = payload
+        yield line
+
+
 def _session(lines: list[dict[str, Any]], file: TraceSource) -> Session:
-    lines = [_prepared(line) for line in lines]
+    lines = [_prepared(line) for line in _without_repeated_calls(lines)]
     response = detect_conversation(lines, _FORMATS).response
     start, end = time_range(lines)
     if response.latency_ms is None and start:

@@ -145,7 +145,8 @@ def _gemini_chat(name: str, group: _Group) -> Session:
         for number, item in enumerate(items):
             if isinstance(item, dict) and text_of(item.get("type")) in _GEMINI_MESSAGES:
                 own = item.get("id")
-                found[own if isinstance(own, str) else f"{place} {number}"] = dict(item)
+                key = own if isinstance(own, str) else f"{place} {number}"
+                found[key] = {**found.get(key, {}), **item}  # a line may lack the calls that an earlier one has
             elif not isinstance(item, dict) or not ("sessionId" in item or "$set" in item or "$rewindTo" in item):
                 unknown.append(place)
     items = list(found.values())
@@ -164,7 +165,7 @@ def _gemini_message(item: _Object) -> dict[str, Any] | None:
     if isinstance(calls, list):
         message["tool_calls"] = [_gemini_call(call) if isinstance(call, dict) else call for call in calls]
     elif calls is not None:
-        message["tool_calls"] = calls
+        message["tool_calls"] = [calls]  # what it is instead is reported
     if isinstance(usage := _gemini_usage(item.get("tokens")), dict):
         message["tokens_usage"] = usage
     return {**message, "timestamp": item["timestamp"]} if isinstance(item.get("timestamp"), str) else message

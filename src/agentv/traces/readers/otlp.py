@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agentv.protocols.traces import TraceSink, TraceSource
 
 
-NO_SPAN = "a span without an id, or that is no object"
+NO_SPAN = "a span without an id or with malformed attributes, or that is no object"
 
 
 def _detect(sample: TraceSample) -> bool:

@@ -13,7 +13,7 @@ from agentv.model.span import OtelSpan
 from agentv.protocols.traces import TraceFormat
 from agentv.traces.readers.lines import iter_placed
 from agentv.traces.readers.otlp import NO_SPAN, add_span
-from agentv.traces.spans.span_data import span_from
+from agentv.traces.spans.span_data import count_malformed, span_from
 from agentv.traces.spans.values import first_of, parse_value, read_id, read_time, text_of
 
 if TYPE_CHECKING:
@@ -361,6 +361,7 @@ def _jaeger_span(raw: _Object, processes: Any) -> OtelSpan | None:
         "startTime": start * _NS_PER_US if isinstance(start, int) else start,
         "endTime": None if end is None else end * _NS_PER_US,
         "attributes": attributes,
+        "droppedAttributesCount": count_malformed(raw.get("tags")),
         "resource": {"attributes": resource},
         "scope": attributes.pop("otel.scope.name", attributes.pop("otel.library.name", "")),
         "status": {"code": "ERROR" if failed else code, "message": attributes.pop("otel.status_description", "")},

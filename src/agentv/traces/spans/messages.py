@@ -270,8 +270,9 @@ def _from_openai(item: _Object) -> Said:
     calls = [_openai_call(call) for call in raw] if isinstance(raw, list) else []
     if isinstance(item.get("function_call"), dict):
         calls.append(_openai_call({"function": item["function_call"]}))
-    if content in ("", REDACTED) and calls:
-        content = None
+    if calls:  # only the agent makes calls, whatever role is written
+        role = "assistant"
+        content = None if content in ("", REDACTED) else content
     return Said(role, content, tuple(calls), name=text_of(item.get("name")), finish=text_of(item.get("finish_reason")))
 
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from agentv.traces.records import parse_record
-from agentv.traces.spans.span_data import log_from, span_from, used_resource
+from agentv.traces.spans.span_data import count_malformed, log_from, span_from, used_resource
 from agentv.traces.spans.values import read_attributes
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ _GROUPS = (
     ("resource_logs", ("scope_logs", "scopeLogs"), "log_records"),
 )
 """Keys of the three levels of a request: resources, scopes, and spans or log records."""
+_RESOURCE_KEYS = frozenset(("resource", "schemaUrl", "schema_url"))
+_SCOPE_KEYS = frozenset(("scope", "schemaUrl", "schema_url", "instrumentationLibrary"))
 _WHOLE_BYTES = 4 * 1024 * 1024
 """Size up to which a request is parsed at once; the spans of a larger one are parsed one at a time."""
 _decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -54,17 +56,31 @@ def _spans_of_resource(data: Any, scope_keys: tuple[str, ...], leaf_key: str) ->
     fields = _fields(data)
     own = _parsed(fields.get("resource"))
     resource = used_resource(read_attributes(own.get("attributes"))) if isinstance(own, dict) else {}
-    for key in scope_keys:
-        for group in _items(fields[key]) if key in fields else ():
-            inner = _fields(group)
-            scope = _scope(inner)
-            leaves = inner.get(leaf_key) or inner.get("log_records") or inner.get("logRecords")
-            for leaf in _items(leaves) if leaves is not None else ():
-                raw = _parsed(leaf)
-                if not isinstance(raw, dict):
-                    yield None
-                else:
-                    yield span_from(raw, resource, scope) if leaf_key == "spans" else log_from(raw, resource, scope)
+    groups = _first_list(fields, scope_keys, _RESOURCE_KEYS)
+    if groups is None:
+        yield None
+    for group in groups or ():
+        inner = _fields(group)
+        scope = _scope(inner)
+        leaves = _first_list(inner, (leaf_key, "log_records", "logRecords"), _SCOPE_KEYS)
+        if leaves is None:
+            yield None
+        for leaf in leaves or ():
+            raw = _parsed(leaf)
+            if not isinstance(raw, dict):
+                yield None
+                continue
+            if count_malformed(raw.get("attributes")):
+                yield None  # it is read as far as possible, and others must not rely on it
+            yield span_from(raw, resource, scope) if leaf_key == "spans" else log_from(raw, resource, scope)
+
+
+def _first_list(fields: dict[str, Any], keys: tuple[str, ...], others: frozenset[str]) -> list[Any] | None:
+    """Return the list under the first of these keys; an empty one if it is absent, `None` for an unknown object."""
+    key = next((key for key in keys if fields.get(key) is not None), None)
+    if key is not None:
+        return _items(fields[key])
+    return [] if fields.keys() <= {*others, *keys} else None
 
 
 def _fields(data: Any) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def span_from(raw: _Object, resource: dict[str, Any] | None = None, scope: str =
         events=[_event(each) for key in ("events", "span_events") for each in objects_in(raw.get(key))],
         is_error=is_error,
         error=message,
-        dropped=_dropped(raw),
+        dropped=_dropped(raw) + count_malformed(raw.get("attributes")),
     )
 
 
@@ -109,6 +109,13 @@ def _dropped(raw: _Object) -> int:
     return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool)) if counts else 0
 
 
+def count_malformed(raw: Any) -> int:
+    """Return the number of attributes of OTLP that cannot be read, which counts as if they had been dropped."""
+    if isinstance(raw, list):
+        return sum(not (isinstance(item, dict) and isinstance(item.get("key"), str)) for item in raw)
+    return int(raw is not None and not isinstance(raw, dict))
+
+
 def log_from(raw: _Object, resource: dict[str, Any], scope: str = "") -> OtelSpan:
     """Return a log record as a span that only carries it; its span and trace may be unknown."""
     attributes = read_attributes(raw.get("attributes"))
@@ -123,6 +130,6 @@ def log_from(raw: _Object, resource: dict[str, Any], scope: str = "") -> OtelSpa
         resource=resource,
         scope=scope,
         events=[event],
-        dropped=_dropped(raw),
+        dropped=_dropped(raw) + count_malformed(raw.get("attributes")),
         is_log=True,
     )
