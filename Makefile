@@ -115,7 +115,7 @@ $(READY): requirements/dev.txt pyproject.toml
 	@touch $(READY)
 
 # The package as users install it, without the requirements of development.
-$(DEMO)/.stamp: pyproject.toml
+$(DEMO)/.stamp: pyproject.toml src/agentv/__init__.py
 	@test -n "$(PYTHON)" || { $(NO_PYTHON) exit 1; }
 	@echo 'Installing agentv and its requirements into $(DEMO) (once, about 15 seconds) ...' >&2
 	@$(PYTHON) -m venv $(DEMO)

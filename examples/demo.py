@@ -22,12 +22,13 @@ def main() -> int:
     if agentv(folder, "init", str(PROJECT), "--force"):
         return 1
     verdict = agentv(folder, "eval", str(PROJECT), "--out", str(PROJECT / "report.html"))
-    print(f"The answer to refund-large was as friendly as the others; its calls were wrong. The project is in ./{PROJECT}:")
-    print(f"  {PROJECT / 'agent.py'}           the agent: let it call ask_approval before large refunds, run the eval again")
+    print("The answer to refund-large was as friendly as the others; its calls were wrong.")
+    print(f"The project is in ./{PROJECT}:")
+    print(f"  {PROJECT / 'agent.py'}           the agent; let it call ask_approval before a large refund")
     print(f"  {PROJECT / 'support.eval.yaml'}  the cases")
     print(f"  {PROJECT / 'report.html'}        the results, for any browser")
     print("See the runs in a browser, or connect your own agent:")
-    print(f"$ cd {PROJECT} && agentv view --open")
+    print(f"$ cd {PROJECT} && agentv view")
     print("$ agentv help targets")
     return 0 if verdict == FAILED else 1
 
