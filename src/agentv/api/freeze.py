@@ -127,7 +127,8 @@ def _target(run: StoredRun) -> dict[str, Any]:
                 return {"target": run.target}
         except SpecError:  # reported when the case is run
             return {"target": run.target}
-    return {"targets": [dict(settings)]} if "provider" in settings else {"target": run.target}
+    is_defined = settings.get("provider", "stored") != "stored"  # the replies of a stored run are no target
+    return {"targets": [dict(settings)]} if is_defined else {"target": run.target}
 
 
 def _personas(case: Case) -> dict[str, Any]:

@@ -27,6 +27,7 @@ COMMANDS = {
     "executions": "List, show, export and delete stored executions.",
     "cases": "Write cases from stored runs.",
     "score": "Score sessions of stored traces, without calling an agent.",
+    "import": "Store sessions of traces as runs.",
     "view": "Show stored runs in the browser.",
     "report": "Write an execution as one HTML file.",
     "rescore": "Evaluate stored runs again, without calling an agent.",
@@ -40,6 +41,8 @@ COMMANDS = {
     "schema": "Print the JSON Schema of eval files.",
     "completion": "Print the completion script of a shell.",
 }
+_MODULES = {"import": "import_traces"}
+"""Modules of commands whose name cannot be that of a module."""
 MEASURING_COMMANDS = ("eval", "calibrate", "score", "rescore", "merge", "mutate", "coverage")
 """Commands whose exit code 0 means that everything passed."""
 BUG_REPORT = "This is a bug in agentv. Please report it with the lines above and what you ran."
@@ -58,7 +61,8 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"agentv.cli.{cmd_name.replace('-', '_')}"), "command")  # noqa: B009
+        module = _MODULES.get(cmd_name, cmd_name.replace("-", "_"))
+        command: click.Command = getattr(import_module(f"agentv.cli.{module}"), "command")  # noqa: B009
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
