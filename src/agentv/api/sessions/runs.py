@@ -66,7 +66,7 @@ def reply_of_session(session: Session, history: int | None = None) -> SessionRep
     exchanges = split_session(session)
     if len(exchanges) <= 1:
         return SessionReply(session.input_messages, (), session.response)
-    first = len(session.input_messages) - len(exchanges[0].user)
+    first = question_start(session.input_messages)
     whole = combine_turns(exchanges, first if history is None else history)
     response = replace(whole, **{name: getattr(session.response, name) for name in _NUMBERS})
     script = tuple([Turn(user=one_message(exchange.user)) for exchange in exchanges])
@@ -76,11 +76,7 @@ def reply_of_session(session: Session, history: int | None = None) -> SessionRep
 def split_session(session: Session) -> list[Exchange]:
     """Return the turns of a session; one if it is not certain where others begin."""
     prompt, output = session.input_messages, session.response.output_messages or ()
-    asked = len(prompt)
-    while asked and prompt[asked - 1].role != "user":
-        asked -= 1
-    while asked and prompt[asked - 1].role == "user":
-        asked -= 1
+    asked = question_start(prompt)
     starts = list(_turn_starts(output))
     if not starts or not any(message.role == "user" for message in prompt[asked:]):
         return [Exchange(prompt[asked:], session.response)]
@@ -107,6 +103,16 @@ def split_session(session: Session) -> list[Exchange]:
     names = ("success", "text", "error")
     final = replace(last.response, **{name: getattr(session.response, name) for name in names})
     return [*exchanges[:-1], last._replace(response=final)]
+
+
+def question_start(prompt: Sequence[Message]) -> int:
+    """Return the index of the first of the messages with which the user asks; those before are history."""
+    asked = len(prompt)
+    while asked and prompt[asked - 1].role != "user":
+        asked -= 1
+    while asked and prompt[asked - 1].role == "user":
+        asked -= 1
+    return asked
 
 
 def _turn_starts(output: Sequence[Message]) -> Iterator[int]:
