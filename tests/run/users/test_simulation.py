@@ -5,7 +5,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -109,17 +113,28 @@ def flow(seed: int, count: int) -> set[bytes]:
     cases = [{"id": f"c{number}", **case} for number in range(count)]
     random.Random(seed).shuffle(cases)  # noqa: S311 - an order
     results = agentv.evaluate({"cases": cases}, target=refund_agent, max_concurrency=50, include_messages=True).results
-    assert {record.ended_by for record in results} == {"goal"}
+    assert {(record.ended_by, len(record.turns)) for record in results} == {("goal", 12)}
     return {msgspec.json.encode(record.messages) for record in results}
 
 
+def trajectories(hash_seed: int, order: int, count: int) -> set[bytes]:
+    """Run the flow in a process with another order of sets and dictionaries, and return the different trajectories."""
+    code = f"import sys; from {__name__} import flow; print(*(each.hex() for each in flow({order}, {count})))"
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+    root = Path(__file__).parents[3]
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=True)
+    return {bytes.fromhex(word) for word in done.stdout.split()}
+
+
 def test_the_same_facts_give_the_same_trajectory() -> None:
-    assert len(flow(1, 25)) == 1
+    assert len(flow(1, 25) | trajectories(7, 2, 25)) == 1
 
 
 @pytest.mark.soak
 def test_the_same_facts_give_the_same_trajectory_a_thousand_times() -> None:
-    assert len(flow(2, 1000)) == 1
+    """Two hash seeds, 50 conversations at once, in random order: one trajectory of twelve turns."""
+    assert len(trajectories(0, 3, 1000) | trajectories(4_294_967_295, 4, 1000)) == 1
 
 
 class TestUserModel:
