@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET
 
-from agentv.api.runs import record_of, response_of
+from agentv.api.runs import read_runs, record_of, response_of
 from agentv.api.stored_traces import StoredTraces
 from agentv.divergence import FAILING, PASSING, find_divergences
 from agentv.errors import DamagedRunError, StoreError
@@ -84,10 +84,10 @@ def diff_runs(  # noqa: PLR0913 - one for each filter
 def _runs_of(
     store: Store, execution: ExecutionRow, case_id: str, eval_id: str | None, target: str | None
 ) -> Iterator[StoredRun]:
-    for key in store.find_keys(execution.id, case_id=case_id):
-        for stored in store.stored_runs(execution.id, key):
-            if eval_id in (None, stored.eval_id) and target in (None, stored.target):
-                yield stored
+    keys = dict.fromkeys(store.find_keys(execution.id, case_id=case_id))
+    for stored in read_runs(store, execution, keys):
+        if eval_id in (None, stored.eval_id) and target in (None, stored.target):
+            yield stored
 
 
 def _run_id(stored: StoredRun, execution_id: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentv.api.mutation.kills import asks_judge
 from agentv.api.mutation.sources import reply_of
+from agentv.api.runs import read_runs
 from agentv.api.score import evaluate_reply
 from agentv.api.stored_traces import StoredTraces
 from agentv.api.traces import trace_follower
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from agentv.evals import CheckedCase, Eval
     from agentv.model.conversation import ToolCall
     from agentv.model.response import ProviderResponse
-    from agentv.model.stored import ExecutionRow, RunRow, StoredRun
+    from agentv.model.stored import ExecutionRow, RunRow
     from agentv.protocols import Store
 
 MAX_TRIES = 3
@@ -172,9 +173,9 @@ class CoverageMeter:
 
     def _add_runs(self, store: Store, execution: ExecutionRow, wanted: dict[str, RunRow]) -> None:
         traces = StoredTraces(store, execution)
-        for stored in _stored_runs(store, execution, wanted):
-            row = wanted.get(stored.key)
-            if row is None or stored.superseded:
+        for stored in read_runs(store, execution, wanted):
+            row = wanted[stored.key]
+            if stored.superseded:
                 continue
             try:
                 response = reply_of(stored, traces)
@@ -255,15 +256,6 @@ class CoverageMeter:
             personas=tuple([PersonaCoverage(id=name, runs=runs) for name, runs in sorted(self._personas.items())]),
             next_cases=tuple(_next_cases(tools))[:MAX_NEXT],
         )
-
-
-def _stored_runs(store: Store, execution: ExecutionRow, wanted: dict[str, Any]) -> Iterator[StoredRun]:
-    """Yield the wanted runs of an execution; all of them are read at once if most are wanted."""
-    if 2 * len(wanted) >= execution.runs:
-        yield from store.stored_runs(execution.id)
-        return
-    for key in wanted:
-        yield from store.stored_runs(execution.id, key)
 
 
 def _evaluators_key(case: CheckedCase) -> bytes:
