@@ -228,6 +228,15 @@ class TestFreeze:
         assert (result.code, (run.folder / "frozen.eval.yaml").exists()) == (2, False)
         assert "freeze one that ended" in result.err
 
+    def test_the_only_run_of_an_execution_needs_no_id(self, run: Command) -> None:
+        content = eval_of(python_target("user", "user"), brief())
+        evaluate(run, content)
+        assert run("cases", "freeze", "last").out.startswith("# Frozen from run ")
+        content["cases"].append({**content["cases"][0], "id": "other"})
+        evaluate(run, content)
+        result = run("cases", "freeze", "last")
+        assert (result.code, "name one of its runs" in result.err) == (2, True)
+
     def test_a_file_is_not_overwritten(self, run: Command) -> None:
         evaluate(run, eval_of(python_target("user", "user"), brief()))
         run.write("frozen.eval.yaml", "mine")
