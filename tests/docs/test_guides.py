@@ -53,6 +53,7 @@ PAGES = [
     DOCS / "guide" / "mutation.md",
     DOCS / "guide" / "coverage.md",
     DOCS / "guide" / "traces.md",
+    DOCS / "guide" / "simulated-users.md",
     DOCS / "reference" / "command-line.md",
     DOCS / "reference" / "eval-file.md",
     DOCS / "reference" / "providers.md",

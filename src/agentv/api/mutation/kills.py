@@ -128,11 +128,15 @@ class CaseMutation:
             survivors=tuple([survivor for survivor in survivors if survivor.accepted is None]),
             accepted_survivors=tuple(accepted),
             left_out=left_out,
+            persona_id=self._passing.persona_id,
         )
 
     def _skip(self, reason: str, *, measurable: bool = True) -> SkippedCase:
         eval_id, case_id = self._passing.eval.id, self._passing.case.case.id
-        return SkippedCase(eval_id=eval_id, case_id=case_id, reason=reason, measurable=measurable)
+        persona_id = self._passing.persona_id
+        return SkippedCase(
+            eval_id=eval_id, case_id=case_id, reason=reason, measurable=measurable, persona_id=persona_id
+        )
 
     def _find_survivors(
         self, run: PassingRun, original: Original, mutants: Sequence[Mutant], tally: Tally
