@@ -144,7 +144,7 @@ _COMMANDS: dict[str, str] = {
     "validate": "check lint verify",
     "init": "new create setup quickstart scaffold",
     "runs export": "share",
-    "target list": "targets providers models",
+    "target list": "targets models",
     "evaluators list": "assertions asserts metrics scorers graders",
     "eval --resume": "resume continue retry",
 }
