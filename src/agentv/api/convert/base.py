@@ -157,6 +157,16 @@ def missing_target(name: str, message: str) -> dict[str, Any]:
     return {"name": name, "provider": "mock", "reply": {"error": {"kind": "agent", "message": message}}}
 
 
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return a mapping as it is, and an empty one for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a list as it is, and an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
 def is_number(value: Any) -> bool:
     """Tell whether a value is a number, which `true` is not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -12,6 +12,7 @@ from agentv.api.convert.base import (
     CaseOrigin,
     Ids,
     UntranslatableError,
+    as_mapping,
     finish_case,
     is_number,
     is_share,
@@ -65,8 +66,8 @@ class AgentVSuite:
         self._conversion = conversion
         self._data = data
         self._place = place
-        self._execution = _mapping(data.get("execution"))
-        self._default = _mapping(data.get("default_test"))
+        self._execution = as_mapping(data.get("execution"))
+        self._default = as_mapping(data.get("default_test"))
         self._targets = TargetTable(conversion)
         self._is_old = "evalcases" in data
         self._prompts = read_prompts(data.get("prompts"), place.at("prompts")) if data.get("prompts") else []
@@ -144,11 +145,11 @@ class AgentVSuite:
         self, case: Mapping[str, Any], place: Place, shared: list[tuple[Any, Place]], names: tuple[str, ...]
     ) -> None:
         self._report_keys(case, place)
-        execution = _mapping(case.get("execution"))
+        execution = as_mapping(case.get("execution"))
         own = execution.get("targets", execution.get("target"))
         targets = self._targets.named(own, place.at("execution", "target")) if own else names
         cases, origins, ids = self._groups.setdefault(targets, ([], [], Ids()))
-        values = {**_mapping(self._default.get("vars")), **_mapping(case.get("vars"))}
+        values = {**as_mapping(self._default.get("vars")), **as_mapping(case.get("vars"))}
         prompts: list[PromptSource | None] = list(self._prompts) or [None]
         for number, prompt in enumerate(prompts, start=1):
             entry: dict[Any, Any] = {}
@@ -180,7 +181,7 @@ class AgentVSuite:
         for key, value in case.items():
             if key not in _CASE_READ and value not in (None, "", [], {}):
                 place.at(key).leave_out(key, _REASONS.get(key, "this key of a test has no counterpart"))
-        for key, value in _mapping(case.get("execution")).items():
+        for key, value in as_mapping(case.get("execution")).items():
             if key not in {"target", "targets", "evaluators", "assertions", "skip_defaults", "threshold"} and value:
                 place.at("execution", key).leave_out(f"execution.{key}", "this setting has no counterpart")
 
@@ -200,7 +201,7 @@ class AgentVSuite:
         if prompt is not None:
             return self._add_prompt(entry, prompt, values, place)
         written = case.get("input", case.get("input_messages"))
-        prefix = self._data.get("input") if not _mapping(case.get("execution")).get("skip_defaults") else None
+        prefix = self._data.get("input") if not as_mapping(case.get("execution")).get("skip_defaults") else None
         files = [*_list(self._data.get("input_files")), *_list(case.get("input_files"))]
         try:
             entry["input"] = self._messages(written, prefix, files, place)
@@ -209,7 +210,7 @@ class AgentVSuite:
             entry["input"] = f"({error})"
             return str(error)
         if case.get("vars"):
-            entry["vars"] = dict(_mapping(case["vars"]))
+            entry["vars"] = dict(as_mapping(case["vars"]))
         if has_template(entry["input"]) and entry.get("vars"):
             names = names_in(json.dumps(entry["input"]))
             if names is None or not all(name.partition(".")[0] in entry["vars"] for name in names):
@@ -316,7 +317,7 @@ class AgentVSuite:
         return last if isinstance(last, str) else json.dumps(last, ensure_ascii=False) if last is not None else None
 
     def _add_settings(self, entry: dict[Any, Any], case: Mapping[str, Any], execution: Mapping[str, Any]) -> None:
-        metadata = dict(_mapping(case.get("metadata")))
+        metadata = dict(as_mapping(case.get("metadata")))
         if case.get("conversation_id"):
             metadata["conversation_id"] = case["conversation_id"]
         if metadata:
@@ -334,7 +335,7 @@ class AgentVSuite:
         entries: list[tuple[Any, Place]] = []
         for key in ("assertions", "assert", "evaluators"):
             entries += [(entry, place.at(key, at)) for at, entry in enumerate(_list(case.get(key)))]
-        inner = _mapping(case.get("execution"))
+        inner = as_mapping(case.get("execution"))
         for key in ("evaluators", "assertions"):
             entries += [(entry, place.at("execution", key, at)) for at, entry in enumerate(_list(inner.get(key)))]
         if case.get("rubrics"):
@@ -362,7 +363,7 @@ class AgentVSuite:
         data["targets"] = listed
         threshold = self._execution.get("threshold", self._data.get("threshold"))
         defaults: dict[str, Any] = {"threshold": threshold if is_share(threshold) else THRESHOLD}
-        options = _mapping(self._data.get("evaluate_options"))
+        options = as_mapping(self._data.get("evaluate_options"))
         if type(options.get("repeat")) is int and options["repeat"] > 1:
             defaults["repeat"] = options["repeat"]
         if type(options.get("max_concurrency")) is int and options["max_concurrency"] > 0:
@@ -407,10 +408,6 @@ def _as_messages(written: Any) -> list[dict[str, Any]]:
             return [dict(item) for item in written]
         return [{"role": "user", "content": written}]
     return [{"role": "user", "content": str(written)}]
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _list(value: Any) -> list[Any]:
