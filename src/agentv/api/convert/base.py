@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, field
 
 from agentv.api.convert.report import ConversionReport, Place
-from agentv.api.convert.writer import Commented, Remark, plain_data, write_eval
+from agentv.api.convert.writer import Commented, Remark, find_remarks, plain_data, write_eval
 from agentv.errors import SpecError
 from agentv.spec.evaluators import check_evaluators
 
@@ -96,6 +96,14 @@ class Conversion:
         comments = [text for text in self.document.header() if not text.startswith("yaml-language-server")]
         self.evals.append(ConvertedEval(name, data, [origin, *comments, *(header or [])], origins))
         self.case_count += len(origins)
+
+    def finish(self) -> None:
+        """Add everything that was left out, and is not yet a comment at its place, to the top of the first eval."""
+        if not self.evals:
+            return
+        placed = {str(remark) for eval_ in self.evals for remark in find_remarks(eval_.data)}
+        missing = [item.remark for item in self.report.findings if item.kind == "left_out"]
+        self.evals[0].header += [text for text in dict.fromkeys(missing) if text not in placed]
 
     def helper(self, name: str) -> str:
         """Add a helper file to the output and return its name for an evaluator."""

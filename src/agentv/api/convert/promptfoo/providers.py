@@ -54,6 +54,7 @@ class ProviderTable:
         self._ids = Ids()
         self.targets: list[dict[str, Any]] = []
         self._judges: dict[str, str] = {}
+        self._missing: set[str] = set()
 
     def add(self, entry: Any, place: Place) -> list[tuple[str, Mapping[str, Any]]]:
         """Add the targets of an entry of `providers`; return their names and the settings in the source."""
@@ -78,6 +79,12 @@ class ProviderTable:
         if key not in self._judges:
             self._judges[key] = self._add({**options, "label": f"judge {options['id']}"}, place)
         return self._judges[key]
+
+    def add_missing(self, name: str, reason: str) -> None:
+        """Add a target that has to be defined, once."""
+        if name not in self._missing:
+            self._missing.add(name)
+            self.targets.append(missing_target(self._ids.take(name), reason))
 
     def _add(self, options: Mapping[str, Any], place: Place) -> str:
         name = self._ids.take(str(options.get("label") or options["id"]).strip() or "target")
