@@ -71,6 +71,8 @@ class Conversion:
         self.report = ConversionReport()
         self.evals: list[ConvertedEval] = []
         self.files: dict[str, bytes] = {}
+        self.user_turns: int | None = None
+        """Largest number of turns of a simulated user, if the source has a setting for it."""
         self.case_count = 0
         """Number of test cases of the source that are in the output."""
 

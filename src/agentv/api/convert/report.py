@@ -101,7 +101,7 @@ class Place:
         path = self.path
         for key in keys:
             path = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}" if path else key
-        return Place(self.document, self.report, path)
+        return type(self)(self.document, self.report, path)
 
     @property
     def location(self) -> Location:

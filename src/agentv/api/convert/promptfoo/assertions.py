@@ -12,7 +12,7 @@ from agentv.api.convert.files import is_file
 from agentv.api.convert.promptfoo import judged, scripts, text, trajectory
 from agentv.api.convert.promptfoo.assertion import Assertion
 from agentv.api.convert.templates import RenderError, has_template, render_deep
-from agentv.api.convert.writer import Remark
+from agentv.api.convert.writer import Commented, Remark
 
 if TYPE_CHECKING:
     from agentv.api.convert.base import Conversion
@@ -121,7 +121,17 @@ def translate(entry: Any, place: Place, scope: AssertionScope, *, graded: bool |
         return [Remark(place.leave_out(name, str(error)).remark)]
     place.report.count(place, is_translated=True, is_deterministic=is_deterministic)
     _report_other_keys(entry, place)
-    return [scope.conversion.with_comments(place, evaluator)]
+    return [_described(entry, scope.conversion.with_comments(place, evaluator))]
+
+
+def _described(entry: Mapping[str, Any], evaluator: Any) -> Any:
+    """Return an evaluator with the description of its assertion as a comment."""
+    description = entry.get("description")
+    if not isinstance(description, str) or not description.strip():
+        return evaluator
+    if not isinstance(evaluator, Commented):
+        return Commented(evaluator, (description,))
+    return Commented(evaluator.value, (description, *evaluator.above), evaluator.behind)
 
 
 def finish(evaluator: dict[str, Any], assertion: Assertion) -> dict[str, Any]:

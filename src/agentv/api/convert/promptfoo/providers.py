@@ -80,6 +80,11 @@ class ProviderTable:
             self._judges[key] = self._add({**options, "label": f"judge {options['id']}"}, place)
         return self._judges[key]
 
+    @property
+    def has_judges(self) -> bool:
+        """True if a judge was asked for."""
+        return bool(self._judges)
+
     def add_missing(self, name: str, reason: str) -> None:
         """Add a target that has to be defined, once."""
         if name not in self._missing:
@@ -114,7 +119,7 @@ def read_options(entry: Any) -> dict[str, Any]:
 def convert_provider(options: Mapping[str, Any], place: Place, conversion: Conversion) -> dict[str, Any]:
     """Return the settings of a target for a provider; raise `UntranslatableError`."""
     for key in options:
-        if key in {"delay", "transform", "env", "inputs"}:
+        if key not in {"id", "label", "config", "prompts"}:
             reason = {
                 "delay": "`requests_per_minute` of a target limits the rate",
                 "transform": "the answer is checked as it is: transform it in the target, or in the check",

@@ -104,7 +104,11 @@ class PromptfooSuite:
             self._report_unused_assertions()
         for number, group in enumerate(groups, start=1):
             suffix = "" if len(groups) == 1 else self._suffix(group, number)
-            self._conversion.add_eval(suffix, self._eval(group, settings, shared), group.origins)
+            header = [f"Prompt: {group.prompt.label}"] if group.prompt.label else []
+            self._conversion.add_eval(suffix, self._eval(group, settings, shared), group.origins, header=header)
+        if self._options.judge is not None and not self._table.has_judges:
+            where = self._default_place.at("options", "provider")
+            where.note("options.provider", "no assertion asks a model, so the grader is not used")
 
     def _report_unused_assertions(self) -> None:
         """Name the assertions of `defaultTest` where no test could be read, so that nothing is written."""
