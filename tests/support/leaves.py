@@ -43,11 +43,16 @@ TYPES = {
     "script": "agentv_grader.py",
     "code-grader": "agentv_grader.py",
     "skill-used": "skill",
+    "conversation-relevance": "llm_judge",
+    "answer-relevance": "llm_judge",
+    "context-relevance": "llm_judge",
+    "context-recall": "llm_judge",
+    "context-faithfulness": "llm_judge",
     "composite": "all_of",
     "execution-metrics": "budget",
 }
 """Assertions of the sources whose evaluators have other names."""
-SILENT_KEYS = {"$schema", "id", "invocation_id", "invocationId", "creation_timestamp", "creationTimestamp"}
+SILENT_KEYS = {"$schema", "$ref", "id", "invocation_id", "invocationId", "creation_timestamp", "creationTimestamp"}
 """Keys for editors, internal ids and times."""
 DEFAULTS: set[tuple[Any, ...]] = {
     ("role", "user"),
@@ -131,7 +136,10 @@ def _is_written(path: Path, value: Any, text: str) -> bool:
     if flat(words) in text or all(flat(part) in text for part in parts):
         return True
     # Regular expressions and commands are written in another form: their words are the same.
-    return path[-1] in {"value", "pattern", "command"} and all(word in text for word in re.findall(r"\w{2,}", words))
+    if path[-1] == "transformResponse":
+        return re.sub(r"[.\[]", "/", words.removeprefix("json")).replace("]", "") in text
+    is_other_form = path[-1] in {"value", "pattern", "command"} or path[0] == "prompts"
+    return is_other_form and all(word in text for word in re.findall(r"\w{2,}", words))
 
 
 def _is_file_written(value: Any, conversion: Conversion, text: str) -> bool:

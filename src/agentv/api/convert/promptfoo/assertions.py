@@ -81,6 +81,8 @@ class AssertionScope(Struct, frozen=True):
     """Returns the name of the target that judges, for a provider of the source."""
     judge: Any = None
     """Provider that grades, from the options of the test."""
+    judge_place: Place | None = None
+    """Place of this provider."""
     rubric_prompt: Any = None
 
 
@@ -125,13 +127,12 @@ def translate(entry: Any, place: Place, scope: AssertionScope, *, graded: bool |
 
 
 def _described(entry: Mapping[str, Any], evaluator: Any) -> Any:
-    """Return an evaluator with the description of its assertion as a comment."""
-    description = entry.get("description")
-    if not isinstance(description, str) or not description.strip():
+    """Return an evaluator with the description and the reason of its assertion as comments."""
+    texts = [entry[key] for key in ("description", "reason") if isinstance(entry.get(key), str) and entry[key].strip()]
+    if not texts:
         return evaluator
-    if not isinstance(evaluator, Commented):
-        return Commented(evaluator, (description,))
-    return Commented(evaluator.value, (description, *evaluator.above), evaluator.behind)
+    noted = evaluator if isinstance(evaluator, Commented) else Commented(evaluator)
+    return Commented(noted.value, (*texts, *noted.above), noted.behind)
 
 
 def finish(evaluator: dict[str, Any], assertion: Assertion) -> dict[str, Any]:
@@ -209,6 +210,9 @@ def _check_view(base: str, entry: Mapping[str, Any], scope: AssertionScope) -> N
 
 
 def _report_other_keys(entry: Mapping[str, Any], place: Place) -> None:
+    base = str(entry["type"]).removeprefix("not-")
+    if entry.get("config") and base not in scripts.CONVERTERS:
+        place.at("config").leave_out(f"{entry['type']}.config", "this assertion has no settings here")
     for key in entry:
         if key not in KNOWN_KEYS and key != "reason":
             place.at(key).leave_out(f"{entry['type']}.{key}", "this key of an assertion has no counterpart")

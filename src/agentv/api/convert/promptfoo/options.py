@@ -57,6 +57,8 @@ class TestOptions(Struct, frozen=True):
     suffix: str = ""
     transform: str | None = None
     judge: Any = None
+    judge_is_own: bool = False
+    """True if the test names the judge, and not `defaultTest`."""
     rubric_prompt: Any = None
     expands: bool = True
     repeat: int | None = None
@@ -68,7 +70,9 @@ class TestOptions(Struct, frozen=True):
         options = {**as_mapping(default.get("options")), **as_mapping(test.get("options"))}
         transform = options.get("transform", options.get("postprocess"))
         repeat = options.get("repeat")
+        where = test if "provider" in as_mapping(test.get("options")) else default
         return cls(
+            judge_is_own=where is test,
             prefix=str(options.get("prefix") or ""),
             suffix=str(options.get("suffix") or ""),
             transform=transform if isinstance(transform, str) else None,
@@ -91,6 +95,9 @@ def report_test_keys(test: Mapping[str, Any], place: Place) -> None:
                 f"options.{key}",
                 _REASONS.get(key, "this option has no counterpart: settings of a model belong to its target"),
             )
+        elif key in {"transform", "postprocess"} and (not isinstance(value, str) or value.startswith("file://")):
+            where = place.at("options", key)
+            where.leave_out(f"options.{key}", "code in a file that changes the output has no counterpart")
         elif key == "runSerially" and value:
             place.at("options", key).leave_out("options.runSerially", "`--max-concurrency 1` runs all cases one by one")
     threshold = test.get("threshold")

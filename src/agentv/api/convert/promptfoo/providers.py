@@ -71,19 +71,17 @@ class ProviderTable:
     def judge(self, entry: Any, place: Place) -> str | None:
         """Return the name of the target that judges; `None` for the default judge of the eval."""
         if isinstance(entry, Mapping) and "id" not in entry:
+            for key in ("embedding", "classification", "moderation"):
+                if entry.get(key):
+                    place.leave_out(f"provider.{key}", "no evaluator asks such a model")
             entry = entry.get("text") or entry
         if entry is None or (isinstance(entry, Mapping) and not (entry.get("id") or len(entry) == 1)):
             return None
         options = read_options(entry)
         key = str(sorted(options.items(), key=str))
         if key not in self._judges:
-            self._judges[key] = self._add({**options, "label": f"judge {options['id']}"}, place)
+            self._judges[key] = self._add({"label": f"judge {options['id']}", **options}, place)
         return self._judges[key]
-
-    @property
-    def has_judges(self) -> bool:
-        """True if a judge was asked for."""
-        return bool(self._judges)
 
     def add_missing(self, name: str, reason: str) -> None:
         """Add a target that has to be defined, once."""

@@ -82,7 +82,7 @@ class PromptfooSuite:
         self._providers = self._read_providers()
         self._tests = self._read_tests()
         self._options = TestOptions.read(self._default, {})
-        self._needs_judge = False
+        self._needs_judge = self._asks_judges = False
         self._overrides: dict[str, str] = {}
 
     def convert(self) -> None:
@@ -106,9 +106,10 @@ class PromptfooSuite:
             suffix = "" if len(groups) == 1 else self._suffix(group, number)
             header = [f"Prompt: {group.prompt.label}"] if group.prompt.label else []
             self._conversion.add_eval(suffix, self._eval(group, settings, shared), group.origins, header=header)
-        if self._options.judge is not None and not self._table.has_judges:
-            where = self._default_place.at("options", "provider")
-            where.note("options.provider", "no assertion asks a model, so the grader is not used")
+        for key, value in (("provider", self._options.judge), ("rubricPrompt", self._options.rubric_prompt)):
+            if value is not None and not self._asks_judges:
+                where = self._default_place.at("options", key)
+                where.note(f"options.{key}", "no assertion asks a model, so it is not used")
 
     def _report_unused_assertions(self) -> None:
         """Name the assertions of `defaultTest` where no test could be read, so that nothing is written."""
@@ -186,7 +187,13 @@ class PromptfooSuite:
         return is_share(test.get("threshold", self._default.get("threshold")))
 
     def _scope(
-        self, values: Mapping[str, Any], options: TestOptions, *, graded: bool, view: View = "answer"
+        self,
+        values: Mapping[str, Any],
+        options: TestOptions,
+        *,
+        graded: bool,
+        view: View = "answer",
+        place: Place | None = None,
     ) -> AssertionScope:
         return AssertionScope(
             conversion=self._conversion,
@@ -198,10 +205,12 @@ class PromptfooSuite:
             parses_json=self._parses_json(),
             judges=self._judge,
             judge=options.judge,
+            judge_place=(place if options.judge_is_own and place else self._default_place).at("options", "provider"),
             rubric_prompt=options.rubric_prompt,
         )
 
     def _judge(self, provider: Any, place: Place) -> str | None:
+        self._asks_judges = True
         name = self._table.judge(provider, place)
         self._needs_judge |= name is None
         return name
@@ -316,7 +325,7 @@ class PromptfooSuite:
             group.conversations = Conversations(group.ids)
         try:
             turn = read_turn(group.prompt, values, options)
-            scope = self._scope(values, options, graded=self._is_graded(test.data), view="turn")
+            scope = self._scope(values, options, graded=self._is_graded(test.data), view="turn", place=test.place)
             written = test.data.get("assert")
             entries = [] if options.disables_defaults else list(own)
             entries += [(self._resolve(item), test.place.at("assert", at)) for at, item in enumerate(as_list(written))]
@@ -355,7 +364,7 @@ class PromptfooSuite:
             problem = problem or self._simulate(entry, test, made, simulated)
         graded = self._is_graded(test.data)
         view: View = "answer" if simulated is None else "transcript"
-        scope = self._scope(made.values, options, graded=graded, view=view)
+        scope = self._scope(made.values, options, graded=graded, view=view, place=test.place)
         evaluators: list[Any] = []
         for assertion, place in () if options.disables_defaults else own:
             evaluators += translate(assertion, place, scope)
@@ -363,6 +372,9 @@ class PromptfooSuite:
         for at, assertion in enumerate(written if isinstance(written, list) else []):
             if assertion is not None:
                 evaluators += translate(self._resolve(assertion), test.place.at("assert", at), scope)
+        if options.judge_is_own and not any("judge" in str(item) for item in evaluators):
+            where = test.place.at("options", "provider")
+            where.note("options.provider", "no assertion of the test asks a model, so it is not used")
         if problem:
             entry["skip"] = problem
         reason = ALL_LEFT_OUT if written or own else NO_ASSERTIONS
@@ -402,8 +414,8 @@ class PromptfooSuite:
             entry["threshold"] = threshold
         if options.repeat is not None:
             entry["repeat"] = options.repeat
-        metadata = test.data.get("metadata")
-        if isinstance(metadata, Mapping) and metadata:
+        metadata = {**as_mapping(self._default.get("metadata")), **as_mapping(test.data.get("metadata"))}
+        if metadata:
             entry["metadata"] = metadata
         return entry
 

@@ -210,6 +210,8 @@ def _scenario(scenario: Mapping[str, Any], place: Place, conversion: Conversion)
                 merged = {**as_mapping(config.data.get(key)), **as_mapping(test.data.get(key))}
                 if merged:
                     data[key] = merged
+            if isinstance(scenario.get("description"), str):
+                data["metadata"] = {"scenario": scenario["description"], **as_mapping(data.get("metadata"))}
             data["assert"] = [*as_list(config.data.get("assert")), *as_list(test.data.get("assert"))]
             yield replace(test, data=data)
 
