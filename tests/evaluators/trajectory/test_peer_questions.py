@@ -1,4 +1,4 @@
-"""What the test suites of other matchers ask of theirs, asked of ours by the rows of `docs/guide/moving-here.md`.
+"""What the test suites of other matchers ask of theirs, asked of ours by the rows of the pages that `docs/guide/moving-here.md` lists.
 
 The questions are theirs, the data and the words are not. An answer that is another one than theirs says so.
 """

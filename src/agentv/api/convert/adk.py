@@ -109,6 +109,8 @@ def convert(conversion: Conversion) -> None:
         origins.append(origin)
     result: dict[str, Any] = {}
     names = {key: data[key] for key in ("eval_set_id", "name", "description") if as_mapping(data).get(key)}
+    if slug(str(names.get("eval_set_id", ""))) == conversion.name:
+        del names["eval_set_id"]
     if names:
         result["description"] = str(list(names.values())[-1])
     place.note("target", _TARGET)

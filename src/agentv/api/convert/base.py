@@ -132,6 +132,12 @@ class Conversion:
         self.files[name] = content.encode()
         return name
 
+    @staticmethod
+    def heading(place: Place, key: str, count: int) -> list[Remark]:
+        """Return the comments of a key whose value is a list, without those of its items."""
+        above, behind = place.document.comments(place.at(key).path, tuple(f"[{at}]" for at in range(count)))
+        return [Remark(text) for text in (*above, behind) if text]
+
     def with_comments(self, place: Place, value: Any) -> Any:
         """Return a value with the comments of its place in the source."""
         above, behind = place.document.comments(place.path)

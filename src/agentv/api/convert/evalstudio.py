@@ -37,10 +37,7 @@ _SCENARIO_KEYS = {
     *("evaluators", "personaIds"),
 }
 _MESSAGE_KEYS = ("role", "content", "tool_calls", "tool_call_id", "name")
-_STOPS = (
-    "EvalStudio judges after every answer and stops at the first success; "
-    "here the simulated user stops, and the whole conversation is judged once"
-)
+_STOPS = "success ends a conversation there; here the user ends it, and it is judged as a whole"
 
 
 def is_evalstudio(data: Any, path: Path) -> bool:
@@ -379,7 +376,7 @@ class _Project:
         if turns < 1:
             place.at("maxMessages").note("maxMessages", "it leaves no room for an answer: EvalStudio asks nothing")
         elif limit is not None:
-            words = f"{limit} messages are {turns} turns with one answer each; steps with tool calls count there, too"
+            words = f"it leaves {turns} of our turns, if the agent answers with one message each"
             place.at("maxMessages").note("maxMessages", words)
         return max(turns, 1)
 
@@ -447,7 +444,7 @@ class _Project:
         name = "-".join(part for part in (self._conversion.name, self._name, "runs") if part)
         file = self._conversion.add_file(f"{name}.jsonl", "\n".join(lines) + "\n")
         place = next(iter(self._entities["runs"].values()))[1]
-        place.note("runs", f"{len(lines)} runs are results: `agentv runs import {file}` reads them")
+        place.note("runs", f"`agentv runs import` reads the {len(lines)} in {file}")
 
     def _run(self, run: Mapping[str, Any]) -> dict[str, Any]:
         named = dict(run)

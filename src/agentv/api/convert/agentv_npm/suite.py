@@ -450,7 +450,13 @@ class AgentVSuite:
             # Without assertions, AgentV asks its judge about the criteria.
             entries.append(({"type": "llm-grader"}, place))
         expected = case.get("expected_output", values.get("expected_output"))
-        return self._graders.translate_all(entries, criteria, expected, values)
+        headings = [
+            remark
+            for key in ("assertions", "assert", "evaluators")
+            if isinstance(case.get(key), list)
+            for remark in self._conversion.heading(place, key, len(case[key]))
+        ]
+        return [*headings, *self._graders.translate_all(entries, criteria, expected, values)]
 
     def _eval(self, cases: list[Any], targets: tuple[str, ...]) -> dict[str, Any]:
         data: dict[str, Any] = {}

@@ -56,7 +56,7 @@ KNOWN_KEYS = {
 
 
 View = Literal["answer", "turn", "transcript"]
-"""What an assertion looks at: one answer, that of a turn, or a whole conversation with the words of the user."""
+"""Part that an assertion looks at: one answer, that of a turn, or a whole conversation with the words of the user."""
 _TRANSCRIPT = (
     "promptfoo checks the whole conversation as one text, with the words of the user: choose a part with `over`"
 )

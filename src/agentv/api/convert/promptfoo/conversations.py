@@ -85,7 +85,7 @@ def _initial_messages(written: Any, made: CaseInput, place: Place) -> list[dict[
     return [{"role": str(message["role"]), "content": message["content"]} for message in messages]
 
 
-class Turn(Struct, frozen=True):
+class TurnSource(Struct, frozen=True):
     """One test of a conversation: what the user says, and the messages before the first turn."""
 
     user: str
@@ -97,7 +97,7 @@ def uses_history(prompt: PromptSource) -> bool:
     return _HISTORY in prompt.text or any(_HISTORY in str(message) for message in prompt.messages)
 
 
-def read_turn(prompt: PromptSource, values: Mapping[str, Any], options: TestOptions) -> Turn:
+def read_turn(prompt: PromptSource, values: Mapping[str, Any], options: TestOptions) -> TurnSource:
     """Return a test as a turn; raise `UntranslatableError` if its prompt is no chat with the earlier turns in it."""
     try:
         known = resolve_vars({key: value for key, value in values.items() if key != _HISTORY})
@@ -111,7 +111,7 @@ def read_turn(prompt: PromptSource, values: Mapping[str, Any], options: TestOpti
         pairs = [message for number in range(length) for message in _pair(number)]
         if messages != [*first[:-1], *pairs, first[-1]]:
             raise UntranslatableError(_IN_TEXT)
-    return Turn(first[-1]["content"], first[:-1])
+    return TurnSource(first[-1]["content"], first[:-1])
 
 
 def _pair(number: int) -> list[dict[str, Any]]:
@@ -140,7 +140,9 @@ class Conversations(Struct):
     ids: Ids
     cases: dict[tuple[str, str], dict[Any, Any]] = field(default_factory=dict)
 
-    def add(self, test: Mapping[str, Any], place: Place, turn: Turn, evaluators: list[Any]) -> dict[Any, Any] | None:
+    def add(
+        self, test: Mapping[str, Any], place: Place, turn: TurnSource, evaluators: list[Any]
+    ) -> dict[Any, Any] | None:
         """Add a turn to the conversation of its test; return the case if it is new."""
         metadata = dict(as_mapping(test.get("metadata")))
         name = str(metadata.pop("conversationId", ""))

@@ -369,7 +369,9 @@ class PromptfooSuite:
         for assertion, place in () if options.disables_defaults else own:
             evaluators += translate(assertion, place, scope)
         written = test.data.get("assert")
-        for at, assertion in enumerate(written if isinstance(written, list) else []):
+        if as_list(written):
+            evaluators += self._conversion.heading(test.place, "assert", len(as_list(written)))
+        for at, assertion in enumerate(as_list(written)):
             if assertion is not None:
                 evaluators += translate(self._resolve(assertion), test.place.at("assert", at), scope)
         if options.judge_is_own and not any("judge" in str(item) for item in evaluators):
@@ -448,11 +450,10 @@ class PromptfooSuite:
 
     def _heading(self, key: str) -> tuple[str, ...]:
         """Return the comments of a key of the configuration, without those of what is below it."""
-        value, place = self._config.get(key), self._place.at(key)
-        if value is None or not isinstance(value, list):
+        value = self._config.get(key)
+        if not isinstance(value, list):
             return ()
-        above, behind = place.document.comments(place.path, tuple(f"[{at}]" for at in range(len(value))))
-        return (*above, behind) if behind else above
+        return tuple(self._conversion.heading(self._place, key, len(value)))
 
     def _suffix(self, group: CaseGroup, number: int) -> str:
         prompts = {id(each.prompt) for each in self._groups.values()}
