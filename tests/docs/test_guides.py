@@ -39,6 +39,8 @@ PAGES = [
     DOCS / "guide" / "convert-promptfoo.md",
     DOCS / "guide" / "convert-openai-evals.md",
     DOCS / "guide" / "convert-adk.md",
+    DOCS / "guide" / "convert-agentv.md",
+    DOCS / "guide" / "convert-evalstudio.md",
     DOCS / "guide" / "pytest.md",
     DOCS / "guide" / "ci.md",
     DOCS / "guide" / "datasets.md",
