@@ -47,13 +47,13 @@ def render_page(name: str) -> str:
     classes = {name: value for name, value in public.items() if name not in functions and name not in errors}
     extensions = {name: value for name, value in classes.items() if value.__module__ in EXTENSION_MODULES}
     values = {name: value for name, value in classes.items() if name not in extensions}
-    groups = {
+    pages: dict[str, dict[str, dict[str, Any]]] = {
         "python-api.md": {"Functions": functions, "Exceptions": errors},
         "python-classes.md": {"": values},
         "python-extensions.md": {"": extensions},
-    }[name]
+    }
     lines = [OPENINGS[name]]
-    for title, group in groups.items():
+    for title, group in pages[name].items():
         lines += [f"## {title}", ""] if title else []
         for entry, value in group.items():
             lines += [f"##{'#' if title else ''} `{entry}`", "", *render_entry(entry, value)]
