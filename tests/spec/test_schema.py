@@ -266,7 +266,9 @@ def shown() -> Iterator[tuple[str, Any]]:
     yield "sample", parsed(SAMPLE)
     for folder in ("src", "examples"):
         for path in sorted((ROOT / folder).rglob("*.eval.yaml")):
-            yield path.name, parsed(path.read_text(encoding="utf-8"))
+            data = parsed(path.read_text(encoding="utf-8"))
+            if not data.keys().isdisjoint((*CASE_LISTS, "dataset")):  # else a policy, for `agentv score`
+                yield path.name, data
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         blocks = re.findall(r"^```yaml\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
         for number, block in enumerate(blocks):
