@@ -279,7 +279,8 @@ def shown() -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize("data", [pytest.param(data, id=name) for name, data in shown()])
 def test_both_agree_on_every_eval_of_ours(data: Any) -> None:
-    wrong = [problem for problem in misfits(data) if not problem.path.endswith((".type", ".provider"))]  # plugins
+    # What a plugin adds or the project defines is not known to the schema.
+    wrong = [each for each in misfits(data) if not each.path.endswith((".type", ".provider")) and each.path != "target"]
     assert bool(complaints(READS_EVAL, data)) == bool(wrong), wrong
 
 
