@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parent
 REPOSITORY = os.environ.get("AGENTV_REPOSITORY_URL", "").rstrip("/")
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s#]+)(#[^()\s]*)?\)")
-INDEX_PAGES = {"index", "guide/frameworks/index", "reference/evaluators/index", "reference/providers/index"}
+INDEX_PAGES = {"index", "guide/frameworks/index", "reference/evaluators/index"}
 
 project = "agentv"
 author = "The agentv authors"

@@ -18,7 +18,7 @@ from agentv.spec.yaml import read_yaml
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-PAGES = sorted((ROOT / "docs" / "reference").glob("**/*.md"))
+PAGES = sorted(page for page in (ROOT / "docs" / "reference").glob("**/*.md") if page.parent.name != "providers")
 SHARED = EvaluatorBase.__struct_encode_fields__
 
 

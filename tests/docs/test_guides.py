@@ -59,6 +59,7 @@ PAGES = [
     DOCS / "reference" / "command-line.md",
     DOCS / "reference" / "eval-file.md",
     DOCS / "reference" / "providers.md",
+    *sorted((DOCS / "reference" / "providers").glob("*.md")),
     DOCS / "reference" / "results.md",
 ]
 REWRITE = bool(os.environ.get("AGENTV_REWRITE_DOCS"))
