@@ -208,7 +208,7 @@ def test_data_of_any_shape_is_converted_or_refused(data: Any, source: str) -> No
 
 
 @pytest.mark.parametrize("source", list(WHOLE))
-@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_configuration_of_another_source(source: str, data: st.DataObject) -> None:
     strategy, name, key = WHOLE[source]

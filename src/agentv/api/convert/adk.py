@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.api.convert.base import (
     CaseOrigin,
@@ -202,6 +203,10 @@ def _case(
         place.leave_out("conversation", "it has none")
         case |= {"input": "(no conversation)", "skip": "it has no conversation: write its turns"}
         return case, CaseOrigin(case_id, name, "", {}, str(case["skip"]))
+    for turn in turns:
+        if not turn.text.strip():
+            case["skip"] = turn.place.leave_out("user_content", "it has no text: write the message").reason
+    turns = [turn if turn.text.strip() else replace(turn, text="(no text)") for turn in turns]
     if turns:
         evaluators = _add_turns(case, turns, criteria, place, entry, conversion)
     else:

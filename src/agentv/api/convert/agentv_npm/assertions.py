@@ -61,7 +61,11 @@ class Graders:
         lost: list[Any] = []
         for sentence, place in sentences:
             try:
-                texts.append(str(self._rendered(sentence)).strip())
+                text = str(self._rendered(sentence)).strip()
+                if not text:
+                    lost.append(Remark(place.leave_out("assertion", "it is empty").remark))
+                    continue
+                texts.append(text)
                 place.report.count(place, is_translated=True, is_deterministic=False)
             except UntranslatableError as error:
                 lost.append(Remark(place.leave_out("assertion", str(error)).remark))
