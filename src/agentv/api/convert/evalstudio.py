@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentv.api.convert.base import CaseOrigin, Ids, as_list, as_mapping, finish_case, missing_target, slug
+from agentv.api.convert.files import is_file
 from agentv.api.convert.source import SourceDocument
 from agentv.errors import FormatError
 from agentv.redaction.credential_patterns import is_credential_field
@@ -339,6 +340,11 @@ class _Project:
         self, case: dict[Any, Any], scenario: Mapping[str, Any], place: Place, messages: list[Any]
     ) -> str:
         """Add the messages and the simulated user of a scenario; return the reason to skip it, if there is one."""
+        if any(isinstance(item, Mapping) and is_file(item.get("content")) for item in messages):
+            case["input"] = "(a message that begins with file)"
+            return (
+                place.at("messages").leave_out("messages", "one begins with `file://`, which names a file here").reason
+            )
         sent = [kept for at, item in enumerate(messages) if (kept := _message(item, place.at("messages", at)))]
         opening = sent.pop() if sent and sent[-1]["role"] == "user" else None
         while opening and sent and sent[-1]["role"] == "user":
