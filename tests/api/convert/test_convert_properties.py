@@ -173,7 +173,7 @@ SCENARIO = st.fixed_dictionaries(
     },
 )
 SCENARIOS = st.lists(SCENARIO, min_size=1, max_size=3)
-WHOLE = {
+WHOLE: dict[str, tuple[st.SearchStrategy[Any], str, str | None]] = {
     "agentv-npm": (AGENTV, "a.eval.json", "tests"),
     "adk": (ADK, "a.evalset.json", "eval_cases"),
     "openai-evals": (OPENAI, "a.json", ""),

@@ -22,8 +22,7 @@ from agentv.api.convert.base import (
 )
 from agentv.api.convert.files import is_file
 from agentv.api.convert.promptfoo.text import literal
-from agentv.api.convert.report import Place
-from agentv.api.convert.source import SourceDocument
+from agentv.api.convert.source import Place, SourceDocument
 from agentv.api.convert.writer import Remark, plain_data
 from agentv.errors import FormatError
 

@@ -30,7 +30,7 @@ def cases(conversion: Conversion) -> list[dict[str, Any]]:
 
 def test_tests_of_one_conversation_are_its_turns(tmp_path: Path) -> None:
     about = [("Who founded it?", "c1"), ("Where does he live?", "c1"), ("And Bern?", "c2")]
-    tests = [
+    tests: list[dict[str, Any]] = [
         {
             "vars": {"question": question},
             "metadata": {"conversationId": name},

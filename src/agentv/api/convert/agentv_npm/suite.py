@@ -20,12 +20,10 @@ from agentv.api.convert.base import (
     slug,
 )
 from agentv.api.convert.files import find_file, find_files, is_file, read_json_lines, read_rows, read_structured
-from agentv.api.convert.promptfoo.inputs import make_input
 from agentv.api.convert.promptfoo.options import TestOptions
-from agentv.api.convert.promptfoo.prompts import read_prompts
+from agentv.api.convert.promptfoo.prompts import make_input, read_prompts
 from agentv.api.convert.promptfoo.tests import scenario_tests
-from agentv.api.convert.report import Place
-from agentv.api.convert.source import SourceDocument, TableDocument
+from agentv.api.convert.source import Place, SourceDocument, TableDocument
 from agentv.api.convert.templates import has_template, names_in
 from agentv.api.convert.writer import Commented, Remark
 from agentv.errors import FormatError
