@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from html import escape
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
@@ -68,6 +67,8 @@ class Execution(Struct, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """Return a small table for notebooks: one row per run, failures and errors first."""
+        from html import escape  # noqa: PLC0415 - it takes a millisecond, for notebooks
+
         rows = sorted(self.results, key=lambda record: record.status == "pass")[:MAX_HTML_ROWS]
         cells = [(row.status, row.case_id, row.target, _score(row.score), _reason(row)) for row in rows]
         body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)

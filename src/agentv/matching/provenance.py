@@ -9,6 +9,8 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Literal, NamedTuple
 
+from agentv.matching.text import lazy_pattern
+
 ValueKind = Literal["email", "date", "time", "id", "number", "quotation"]
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _FOREIGN_MONTHS = {"mär": 3, "mai": 5, "okt": 10, "dez": 12}
@@ -18,72 +20,74 @@ _MONTH = (
 )
 _YEAR = r"(?P<year>\d{4})"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.)?"
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
-_ISO_DATE = re.compile(r"(?<![\w-])(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!-?\d)")
-_SHORT_DATE = re.compile(r"(?<![\w.,/-])(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})(?![\w/-]|\.\d)")
+_EMAIL = lazy_pattern(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
+_ISO_DATE = lazy_pattern(r"(?<![\w-])(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!-?\d)")
+_SHORT_DATE = lazy_pattern(r"(?<![\w.,/-])(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})(?![\w/-]|\.\d)")
 _WORD_DATES = tuple(
-    re.compile(rf"(?<!\w){pattern}(?!\w)", re.IGNORECASE)
+    lazy_pattern(rf"(?<!\w){pattern}(?!\w)", re.IGNORECASE)
     for pattern in (
         rf"{_DAY}(?:\s+of)?[\s-]+{_MONTH}(?:,?[\s-]+{_YEAR})?",
         rf"{_MONTH}\s+(?:the\s+)?{_DAY}(?![:.]?\d)(?:,?\s+{_YEAR})?",
     )
 )
-_TIME = re.compile(
+_TIME = lazy_pattern(
     r"(?<![\w.:,/-])(?P<hour>[01]?\d|2[0-4])"
     r"(?:(?:[:.h](?P<minute>[0-5]\d)(?::[0-5]\d)?)?\s?(?P<half>[ap]\.?m\b\.?)"
     r"|:(?P<minute2>[0-5]\d)(?::[0-5]\d)?(?:\s?(?:h|uhr)\b)?|h(?P<minute3>[0-5]\d)?\b"
     r"|(?:\.(?P<minute4>[0-5]\d))?\s?(?:uhr|o'clock)\b)(?![\w:])",
     re.IGNORECASE,
 )
-_QUOTATION = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|„([^“”\n]{2,200})[“”]")
-_TOLD_BEFORE = re.compile(r"(?:\b(?:is|was|named|called|titled|password|code|reference)|:)\s*$", re.IGNORECASE)
-_TOKEN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9]|[-_#/:.](?=[A-Za-z0-9]))*")
-_NUMBER = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,]\d+)?")
-_DIGIT_GROUPS = re.compile(r"\+?\d(?:[\d()/. ,-]*\d)?")
-_PHONE = re.compile(r"(?<![\w.])\+?\(?\d{1,5}(?:[ ()/.-]{1,3}\d{1,5}){2,}(?!\w)")
-_SPELLED = re.compile(r"(?<!\w)[A-Za-z0-9](?:(?:\s*[,-]\s*|\s+|\s*\.\.+\s*)[A-Za-z0-9](?!\w)){3,}")
-_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|e|er|ème|ish|s|x)", re.IGNORECASE)
+_QUOTATION = lazy_pattern(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|„([^“”\n]{2,200})[“”]")
+_TOLD_BEFORE = lazy_pattern(r"(?:\b(?:is|was|named|called|titled|password|code|reference)|:)\s*$", re.IGNORECASE)
+_TOKEN = lazy_pattern(r"[A-Za-z0-9](?:[A-Za-z0-9]|[-_#/:.](?=[A-Za-z0-9]))*")
+_NUMBER = lazy_pattern(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,]\d+)?")
+_DIGIT_GROUPS = lazy_pattern(r"\+?\d(?:[\d()/. ,-]*\d)?")
+_PHONE = lazy_pattern(r"(?<![\w.])\+?\(?\d{1,5}(?:[ ()/.-]{1,3}\d{1,5}){2,}(?!\w)")
+_SPELLED = lazy_pattern(r"(?<!\w)[A-Za-z0-9](?:(?:\s*[,-]\s*|\s+|\s*\.\.+\s*)[A-Za-z0-9](?!\w)){3,}")
+_ORDINAL = lazy_pattern(r"\d+(?:st|nd|rd|th|e|er|ème|ish|s|x)", re.IGNORECASE)
 _SCALES = {"k": 1e3, "thousand": 1e3, "grand": 1e3, "m": 1e6, "mio": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
-_SCALE = re.compile(r"\s?(?:k|thousand|grand|mio|million|bn|billion)\b|m(?=\s|$|[.,!?])", re.IGNORECASE)
-_GLUED = re.compile(
+_SCALE = lazy_pattern(r"\s?(?:k|thousand|grand|mio|million|bn|billion)\b|m(?=\s|$|[.,!?])", re.IGNORECASE)
+_GLUED = lazy_pattern(
     r"(?P<number>\d+(?:[.,]\d+)*)-?(?P<unit>k|m|mio|bn|kg|g|mg|lbs?|oz|km|cm|mm|ft|in|inch|mi|mph|kmh|l|ml|gb|mb|tb|kb"
     r"|gbps|mbps|ghz|mhz|hz|kwh|kw|w|v|mah|px|p|s|secs?|min|mins?|h|hrs?|d|days?|weeks?|months?|years?|yrs?|eur|usd"
     r"|gbp|chf|c|f|pcs|pm|am|x|fold)",
     re.IGNORECASE,
 )
-_TIME_UNIT = re.compile(
+_TIME_UNIT = lazy_pattern(
     r"(?:\s|-)*(?:odd\s+|or so\s+|more\s+|full\s+|business\s+|working\s+)?"
     r"(?:seconds?|secs?|s\b|minutes?|mins?|hours?|hrs?|h\b|days?|nights?|weeks?|months?|years?(?!\s*-?old)|times?|things?|emails?|calls?"
     r"|questions?|more\b|other\b|of (?:them|those|these|you|us)\b)",
     re.IGNORECASE,
 )
-_SURE = re.compile(r"\s?(?:%|percent|per cent)\s+(?:sure|certain|positive|of the time|confident)", re.IGNORECASE)
-_CURRENCY_BEFORE = re.compile(r"(?:[$€£¥₹]|\b(?:usd|eur|gbp|chf|euros?|dollars?))\s*$", re.IGNORECASE)
-_CURRENCY_AFTER = re.compile(r"\s?(?:[$€£¥₹]|(?:usd|eur|gbp|chf|euros?|dollars?|pounds?|bucks|quid)\b)", re.IGNORECASE)
-_LABEL_BEFORE = re.compile(
+_SURE = lazy_pattern(r"\s?(?:%|percent|per cent)\s+(?:sure|certain|positive|of the time|confident)", re.IGNORECASE)
+_CURRENCY_BEFORE = lazy_pattern(r"(?:[$€£¥₹]|\b(?:usd|eur|gbp|chf|euros?|dollars?))\s*$", re.IGNORECASE)
+_CURRENCY_AFTER = lazy_pattern(
+    r"\s?(?:[$€£¥₹]|(?:usd|eur|gbp|chf|euros?|dollars?|pounds?|bucks|quid)\b)", re.IGNORECASE
+)
+_LABEL_BEFORE = lazy_pattern(
     r"(?:#|\b(?:id|pin|code|nr|no|account|invoice|ticket|reference|ref|number(?:\s+is)?)[.:]?)\s*$", re.IGNORECASE
 )
-_COUNTED_BEFORE = re.compile(
+_COUNTED_BEFORE = lazy_pattern(
     r"\b(?:option|step|question|item|point|line|page|choice|part|attempt|try|level|row|tier|zone|gate|top|chapter)s?"
     r"\s*(?:#|number|no\.?)?\s*$",
     re.IGNORECASE,
 )
-_STREET_AFTER = re.compile(
+_STREET_AFTER = lazy_pattern(
     r"[a-z]?,?\s+(?:[A-Z][\w']+\s+){1,3}(?:street|st|avenue|ave|road|rd|lane|ln|drive|dr|boulevard|blvd)\b"
 )
-_HEDGE_BEFORE = re.compile(
+_HEDGE_BEFORE = lazy_pattern(
     r"(?:\b(?:about|around|roughly|almost|nearly|approximately|approx\.?|over|under|some|like|circa|just short of"
     r"|more than|less than|close to|ca\.?|a good|not even|or|say)|~|≈)\s*(?:the\s+)?[$€£]?\s*$",
     re.IGNORECASE,
 )
-_HEDGE_AFTER = re.compile(r"\s?(?:-?ish\b|or so\b|\w+ or so\b|something\b|or thereabouts)", re.IGNORECASE)
-_IDIOM = re.compile(
+_HEDGE_AFTER = lazy_pattern(r"\s?(?:-?ish\b|or so\b|\w+ or so\b|something\b|or thereabouts)", re.IGNORECASE)
+_IDIOM = lazy_pattern(
     r"24/7|9-5|\b9 to 5\b|50[/-]50|1[01]0\s?%|1:1|1-on-1|\b2FA\b|\bA[3-5]\b(?!-)|\b[345]G\b|\b4K\b|\bMP[34]\b|\bUTF-8\b"
     r"|\bQ[1-4]\b|\bB2[BC]\b|\b(?:1080|720)p\b|\bIPv[46]\b|\b101\b(?= (?:course|class))|\b[34]0[0-9] (?:error|page)"
     r"|\b(?:error|http) [45]\d\d\b|\bCOVID-19\b|\b\d{1,2}\s?cents\b",
     re.IGNORECASE,
 )
-_CORRECTED = re.compile(r"\b(?:no,? sorry|i mean|i meant|mixed that up|correction|scratch that)\b", re.IGNORECASE)
+_CORRECTED = lazy_pattern(r"\b(?:no,? sorry|i mean|i meant|mixed that up|correction|scratch that)\b", re.IGNORECASE)
 """Words of somebody who corrects a value in the same message."""
 _UNITS_OF_TEN = dict(
     zip(("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), range(20, 100, 10), strict=True)
@@ -94,7 +98,7 @@ _ONES = (
 )
 _WORDS = {**{word: number for number, word in enumerate(_ONES)}, **_UNITS_OF_TEN}
 _WORDS |= {"dozen": 12, "couple": 2, "both": 2, "pair": 2, "single": 1, "once": 1, "twice": 2, "half": 2, "quarter": 4}
-_WORD_NUMBER = re.compile(rf"\b(?:{'|'.join([*_WORDS, 'hundred', 'thousand', 'million', 'and', 'oh', 'double'])})\b")
+_WORD_NUMBER = lazy_pattern(rf"\b(?:{'|'.join([*_WORDS, 'hundred', 'thousand', 'million', 'and', 'oh', 'double'])})\b")
 SMALL = 20
 """Numbers up to this one are counts or manners of speaking, unless they are marked as an amount or an id."""
 SMALL_TIME = 100

@@ -11,6 +11,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from agentv.matching.provenance import KnownValues, find_values
+from agentv.matching.text import lazy_pattern
 from agentv.model.users import Say, Stop
 from agentv.run.users.facts import is_asked
 from agentv.run.users.model import INSTRUCTIONS
@@ -140,7 +141,7 @@ _SENTENCE = re.compile(r"[^.!?\n]*\?")
 def _compile(patterns: Sequence[str]) -> re.Pattern[str]:
     """Return one pattern for whole words, in which any space stands for a blank."""
     joined = "|".join(pattern.replace(" ", r"\s+") for pattern in patterns)
-    return re.compile(rf"(?<!\w)(?:{joined})", re.IGNORECASE)
+    return lazy_pattern(rf"(?<!\w)(?:{joined})", re.IGNORECASE)
 
 
 _role_reversed = _compile(_ROLE_REVERSED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,10 @@ MIGRATION_LOCK = 0x61677476_00000001
 """Number of the advisory lock under which one process at a time applies migrations."""
 
 
-def migration_files() -> list[Path]:
+@cache
+def migration_files() -> tuple[Path, ...]:
     """Return the migrations in order; the first is number 1."""
-    return sorted(MIGRATIONS.glob("[0-9]*.sql"))
+    return tuple(sorted(MIGRATIONS.glob("[0-9]*.sql")))
 
 
 def migrate(connection: psycopg.Connection[Any], address: ServerAddress) -> None:

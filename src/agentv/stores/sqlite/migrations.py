@@ -25,9 +25,10 @@ RUN_INDEX = "0008_run_index"
 BLOCK = 500
 
 
-def migration_files() -> list[Path]:
+@cache
+def migration_files() -> tuple[Path, ...]:
     """Return the migrations in order; the first is number 1."""
-    return sorted(MIGRATIONS.glob("[0-9]*.sql"))
+    return tuple(sorted(MIGRATIONS.glob("[0-9]*.sql")))
 
 
 def migrate(connection: sqlite3.Connection, name: str) -> None:
@@ -60,7 +61,7 @@ def is_outdated(connection: sqlite3.Connection) -> bool:
 
 def known_names() -> frozenset[tuple[str, str]]:
     """Return the tables and indexes that the migrations make, each as its kind and its name."""
-    return _names_in(tuple(migration_files()))
+    return _names_in(migration_files())
 
 
 @cache
