@@ -61,7 +61,7 @@ def is_outdated(connection: sqlite3.Connection) -> bool:
 
 def known_names() -> frozenset[tuple[str, str]]:
     """Return the tables and indexes that the migrations make, each as its kind and its name."""
-    return _names_in(migration_files())
+    return _names_in(tuple(migration_files()))
 
 
 @cache
