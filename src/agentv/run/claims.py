@@ -27,8 +27,6 @@ FAST_S = 0.2
 SLOW_S = 2.0
 """The next block is larger if a block was used up faster than `FAST_S`, and smaller if it lasted longer than `SLOW_S`:
 slow runs are claimed a few at a time, which leaves some to other processes."""
-GROWTH = 8
-"""Factor by which a block grows that was used up this many times faster than `FAST_S`."""
 NOT_STORED = Outcome(status="queued", verdict=None, rounds=0)
 POLL_S = 0.5
 """Interval at which the runs of other processes are checked."""
@@ -44,8 +42,6 @@ class ClaimQueue:
         self._claims = claims
         self._ready: deque[PlannedRun] = deque()
         self._claimed_at = monotonic()
-        self._taken = 0
-        """Number of runs that were taken since the last claim."""
         self._refilling: asyncio.Task[None] | None = None
         self._is_exhausted = False
         self._error: AgentVError | None = None
@@ -61,7 +57,6 @@ class ClaimQueue:
             if self._refilling is None and not self._is_exhausted and len(self._ready) <= self.size:
                 self._refilling = asyncio.ensure_future(self._refill())
             if self._ready:
-                self._taken += 1
                 return self._ready.popleft()
             if self._refilling is None:
                 break
@@ -74,15 +69,14 @@ class ClaimQueue:
         try:
             lasted = monotonic() - self._claimed_at
             if lasted < FAST_S:
-                is_far_too_small = self._taken >= self.size and lasted < FAST_S / GROWTH
-                self.size = min(MAX_BLOCK, self.size * (GROWTH if is_far_too_small else 2))
+                self.size = min(MAX_BLOCK, self.size * 2)
             elif lasted > SLOW_S:
                 self.size = max(1, self.size // 2)
             block = self._next_block() or await self._claims.wait_for_others()
             self._is_exhausted = not block or self._error is not None
             if block:
                 self._ready.extend(await self._claims.claim(block))
-            self._claimed_at, self._taken = monotonic(), 0
+            self._claimed_at = monotonic()
         except AgentVError as error:
             self._error, self._is_exhausted = error, True
         finally:
