@@ -8,6 +8,7 @@ BIN := .venv/bin
 READY := .venv/.stamp
 LANGGRAPH := .venv-langgraph
 ADK := .venv-adk
+DOCS := .venv-docs
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 CHECKED := $(wildcard src tests benchmarks examples)
 PEERS := agentevals==0.0.9 pydantic-evals==2.62.0 deepeval==4.3.1 inspect-ai==0.3.285 azure-ai-evaluation==1.18.10
@@ -17,7 +18,7 @@ COMPILE = $$tmp/bin/uv pip compile --quiet --universal --python-version 3.11 --g
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: lint-client help demo check test fast all-tests coverage environments lint format bench bench-peers soak screenshots record-samples frameworks lock clean
+.PHONY: lint-client help demo check test fast all-tests coverage environments lint format bench bench-peers soak docs docs-links screenshots record-samples frameworks lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +67,13 @@ bench: $(READY) ## measure speed and agreement against peers
 bench-peers: $(READY) ## install the peers, and print ours beside them
 	@$(BIN)/python -m benchmarks.side_by_side
 
+docs: $(DOCS)/.stamp ## build the documentation site in build/docs; a warning or a broken link inside it is an error
+	@$(DOCS)/bin/python -m sphinx -q -E -W --keep-going -j auto -b html docs build/docs
+	@echo 'The site is built: build/docs/index.html'
+
+docs-links: $(DOCS)/.stamp ## ask every address outside of the documentation whether it still answers
+	@$(DOCS)/bin/python -m sphinx -q -E -b linkcheck docs build/docs-links
+
 screenshots: $(READY) ## take the pictures of the viewer in docs/images anew
 	@$(BIN)/python -m tests.support.screenshots
 
@@ -83,6 +91,7 @@ lock: ## pin the requirements anew (LOCK=--upgrade for newer versions)
 	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(PYTHON) -m venv "$$tmp" && \
 	"$$tmp/bin/python" -m pip -qq --disable-pip-version-check install uv && \
 	$(COMPILE) --group dev pyproject.toml --output-file requirements/dev.txt && \
+	$(COMPILE) --group docs --output-file requirements/docs.txt && \
 	printf 'langgraph\nlanggraph-cli[inmem]\n' | $(COMPILE) - --output-file requirements/langgraph.txt && \
 	echo google-adk | $(COMPILE) - --output-file requirements/adk.txt && \
 	for peer in $(PEERS); do \
@@ -90,7 +99,7 @@ lock: ## pin the requirements anew (LOCK=--upgrade for newer versions)
 	if grep -n '://' requirements/*.txt; then echo 'A lock must not name an index.' >&2; exit 1; fi
 
 clean: ## remove environments, caches and builds
-	@rm -rf .venv $(LANGGRAPH) $(ADK) .venv-bench* .venv-samples .bench-node build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage*
+	@rm -rf .venv $(LANGGRAPH) $(ADK) $(DOCS) .venv-bench* .venv-samples .bench-node build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage*
 	@find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements/dev.txt pyproject.toml
@@ -102,8 +111,8 @@ $(READY): requirements/dev.txt pyproject.toml
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
-# A server to test against, and a library whose events are read: each brings packages of its own, kept apart from ours.
-$(LANGGRAPH)/.stamp $(ADK)/.stamp: .venv-%/.stamp: requirements/%.txt
+# A server to test against, a library whose events are read, and what builds the documentation: each brings packages of its own, kept apart from ours.
+$(LANGGRAPH)/.stamp $(ADK)/.stamp $(DOCS)/.stamp: .venv-%/.stamp: requirements/%.txt
 	@echo 'Setting up .venv-$* (once) ...' >&2
 	@$(PYTHON) -m venv .venv-$*
 	@.venv-$*/bin/python -m pip -qq --disable-pip-version-check install --require-hashes --requirement $<

@@ -12,11 +12,13 @@ from benchmarks import (
     growth,
     loop,
     memory,
+    mutation,
     providers,
     server_store,
     startup,
     store,
     throughput,
+    traces,
     turns,
     viewer,
 )
@@ -31,6 +33,7 @@ _GROUPS = {
     "loop": loop.measure,
     "display": display.measure,
     "turns": turns.measure,
+    "traces": traces.measure,
     "providers": providers.measure,
     "cli": cli_modes.measure,
     "memory": memory.measure,
@@ -38,6 +41,7 @@ _GROUPS = {
     "store": store.measure,
     "server_store": server_store.measure,
     "viewer": viewer.measure,
+    "mutation": mutation.measure,
 }
 
 

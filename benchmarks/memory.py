@@ -41,7 +41,7 @@ def _replies(count: int) -> Iterator[list[Json]]:
         yield compact(make_calls(0, number, wrong_call(number)))
 
 
-def _peak() -> int:
+def peak() -> int:
     """The highest memory of this process, in bytes."""
     if _STATUS.exists():
         # Linux counts what the parent held when it started us towards `ru_maxrss`; this it does not.
@@ -57,7 +57,7 @@ def _main(count: int) -> None:
     results = agentv.score_many(_replies(count), evaluators=[trajectory])
     passed = sum(result.status == "pass" for result in results)
     assert 0 < passed < count
-    print(_peak())
+    print(peak())
 
 
 if __name__ == "__main__":

@@ -57,7 +57,8 @@ def measure() -> list[Row]:
         return [*_queries(Path(name)), *_huge_run(Path(name)), *_report(Path(name))]
 
 
-def _fill(path: Path, execution: str, runs: Iterator[StoredRun], count: int) -> SqliteStore:
+def fill_store(path: Path, execution: str, runs: Iterator[StoredRun], count: int) -> SqliteStore:
+    """Make a store with one execution of these runs."""
     store = SqliteStore(path)
     passed = count - count // 5
     row = ExecutionRow(
@@ -124,7 +125,7 @@ def _ask(store: SqliteStore, path: str, query: str) -> bytes:
 
 
 def _queries(folder: Path) -> Iterator[Row]:
-    store = _fill(folder / "large.db", "big", stored_runs("big", RUNS), RUNS)
+    store = fill_store(folder / "large.db", "big", stored_runs("big", RUNS), RUNS)
     for path, query in QUERIES:
         statements: list[str] = []
         store.db.set_trace_callback(statements.append)
@@ -149,7 +150,7 @@ def _huge_run(folder: Path) -> Iterator[Row]:
     """Open a run of 50,000 events and 130 MB as a window; reading its bytes is the floor."""
     texts = [f"{number} " + "x y " * (EVENT_BYTES // 4) for number in range(EVENTS)]
     messages = [{"role": "assistant", "content": text, "tool_calls": [{"tool": "look"}]} for text in texts]
-    store = _fill(folder / "huge.db", "big", iter([_stored("big", 17, messages, Random(1))]), 1)  # noqa: S311 - as above
+    store = fill_store(folder / "huge.db", "big", iter([_stored("big", 17, messages, Random(1))]), 1)  # noqa: S311 - as above
     for path, query in (("runs/big-r17", ""), ("runs/big-r17/messages", ""), ("runs/big-r17/messages", "call=49000")):
         ours, floor = best_of(1, partial(_ask, store, path, query), lambda: list(store.stored_runs("big", "r17")))
         shown = f"{path}{'?' if query else ''}{query}"
@@ -159,7 +160,7 @@ def _huge_run(folder: Path) -> Iterator[Row]:
 
 
 def _report(folder: Path) -> Iterator[Row]:
-    store = _fill(folder / "report.db", "big", stored_runs("big", REPORTED), REPORTED)
+    store = fill_store(folder / "report.db", "big", stored_runs("big", REPORTED), REPORTED)
     (execution,) = store.find_execution("big")
     pages = []
     ours, reading = best_of(

@@ -105,18 +105,18 @@ class _CountedColumn:
             self.usual[place] = max(values.items(), key=_first_count)[0]
         self._totals = totals
 
-    def counts(self) -> Iterator[tuple[_Property, int, int]]:
-        """Yield every property with its numbers of runs in both groups."""
+    def counts(self) -> Iterator[tuple[tuple[int, str], Hashable, int, int]]:
+        """Yield the kind and path, and the key of every property with its numbers of runs in both groups."""
         first, second = self.present
-        yield _Property(TOOL, "", _PRESENT), first, second
-        yield _Property(TOOL, "", _ABSENT), self._totals[0] - first, self._totals[1] - second
+        yield (TOOL, ""), _PRESENT, first, second
+        yield (TOOL, ""), _ABSENT, self._totals[0] - first, self._totals[1] - second
         for place, values in self._paths.items():
             usual = values[self.usual[place]]
             if not usual[0]:
                 continue  # no run of the first group makes this call
-            yield _Property(*place, _OTHER), first - usual[0], second - usual[1]
+            yield place, _OTHER, first - usual[0], second - usual[1]
             for key, cell in values.items():
-                yield _Property(*place, key), cell[0], cell[1]
+                yield place, key, cell[0], cell[1]
 
     def properties(self, number: int | None) -> Iterator[_Property]:
         """Yield the properties that a call has in this column."""
@@ -206,6 +206,8 @@ class _Search:
         self._limit = _significance_limit(self._tested, totals, ALPHA)
         self._clear = _significance_limit(self._tested, totals, CLEAR)
         self._best: dict[tuple[int, int | None], _Finding | None] = {}
+        self._values: dict[int, dict[tuple[str, Hashable], Any]] = {}
+        """Values of the calls of each column by path and key."""
 
     def _number_calls(self, runs: Sequence[Sequence[ToolCall]]) -> list[tuple[int | None, ...]]:
         """Return for each run the numbers of its calls by column; equal calls have the same number."""
@@ -245,9 +247,10 @@ class _Search:
         """Number of tested properties by the number of runs that have them."""
         p_value = lru_cache(maxsize=None)(lambda a, b: fisher_exact(a, first_total, b, second_total))
         for index, column in enumerate(self._columns):
-            for each, first, second in column.counts():
+            for place, key, first, second in column.counts():
                 self._tested[first + second] += 1
                 if second * first_total > first * second_total:
+                    each = _Property(*place, key)
                     findings[index, each] = _Finding(index, each, first, second, p_value(first, second))
         return findings
 
@@ -321,11 +324,12 @@ class _Search:
 
     def _value(self, column: int, path: str, key: Hashable) -> Any:
         """Return the value of a key in a column; unset for one of the marks."""
-        for row in self._rows if not isinstance(key, _Mark) else ():
-            number = row[column]
-            if number is not None and (path, key) in self._calls[number].values:
-                return self._calls[number].values[path, key]
-        return UNSET
+        if column not in self._values:
+            numbers = dict.fromkeys([row[column] for row in self._rows])
+            values = self._values[column] = {}
+            for number in reversed(numbers):  # the first of equal values stands
+                values |= {} if number is None else self._calls[number].values
+        return UNSET if isinstance(key, _Mark) else self._values[column].get((path, key), UNSET)
 
     def _kind(self, finding: _Finding, runs: list[int]) -> DivergenceKind:
         rank, _, key = finding.what

@@ -273,6 +273,11 @@ def executor_names() -> list[str]:
     return sorted({*EXECUTORS, *(point.name for point in _entry_points("agentv.executors"))})
 
 
+def find_reply_format(name: str) -> Any | None:
+    """Return the built-in format of replies of this name, or `None`."""
+    return _find(name, FORMATS, "agentv.formats") if name in FORMATS else None
+
+
 def reply_formats() -> tuple[Any, ...]:
     """Return all formats of replies, those of plugins first."""
     formats: tuple[Any, ...] | None = _cache.get(("agentv.formats", ""))

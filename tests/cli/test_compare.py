@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -350,7 +351,7 @@ class TestStore:
 
     def test_a_gate_does_not_pass_on_an_execution_that_was_interrupted(self, stored: Command) -> None:
         after, _ = self.names(stored)
-        with sqlite3.connect(stored.folder / ".agentv/runs.db") as db:
+        with closing(sqlite3.connect(stored.folder / ".agentv/runs.db")) as db, db:
             db.execute(
                 "UPDATE executions SET planned = 9, status = 'interrupted', checksum = NULL WHERE id = ?", (after,)
             )

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -158,7 +159,7 @@ class TestStored:
     def test_a_newer_store_is_refused(self, run: Command) -> None:
         write(run)
         run("eval", "a.eval.yaml")
-        with sqlite3.connect(run.folder / ".agentv/runs.db") as db:
+        with closing(sqlite3.connect(run.folder / ".agentv/runs.db")) as db, db:
             db.execute("PRAGMA user_version = 99")
         db.close()
         assert "was written by a newer agentv" in run("executions", "list").err

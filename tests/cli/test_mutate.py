@@ -108,8 +108,24 @@ def test_an_unknown_operator_in_accept_has_a_place_and_a_suggestion(run: Command
     assert "a.eval.yaml:1:30: operator: got 'drop_cal'; did you mean 'drop_call'?" in result.err
 
 
-def test_the_project_of_init_notices_nearly_all_changes_of_calls(run: Command) -> None:
-    assert run("init", ".").code == 0
+def test_personas_of_a_case_are_kept_apart_and_a_missing_turn_is_noticed(run: Command) -> None:
+    personas = [{"id": "one"}, {"id": "two"}]
+    talk = {"id": "a", "persona": ["one", "two"], "turns": [{"user": "first"}, {"user": "second"}]}
+    check = {"type": "tool_trajectory", "minimums": {"search": 1}}
+    case = {**talk, "evaluators": [check]}
+    run.write("a.eval.yaml", {"targets": [mocked([REPLY, REPLY])], "personas": personas, "cases": [case]})
+    assert run("eval", "a.eval.yaml").code == 0
+    data = strict_json(run("mutate", "--json").out)
+    assert [(found["case_id"], found["persona_id"]) for found in data["cases"]] == [("a", "one"), ("a", "two")]
+    dropped = [each for each in data["cases"][0]["survivors"] if each["operator"] == "drop_turn"]
+    assert [each["sentence"] for each in dropped] == ["turn 1 left out", "turn 2 left out"]
+    assert {each["suggestion"] for each in dropped} == {"{type: conversation_turns, min: 2}"}
+    assert "a [two]" in run("mutate").out
+
+
+@pytest.mark.parametrize("example", [(), ("--example", "conversation")], ids=["first", "conversation"])
+def test_the_project_of_init_notices_nearly_all_changes_of_calls(run: Command, example: tuple[str, ...]) -> None:
+    assert run("init", ".", *example).code == 0
     assert run("eval", ".").code == 1
     data = strict_json(run("mutate", *[part for name in GATED for part in ("--operator", name)], "--json").out)
     assert data["mutants"] >= 30

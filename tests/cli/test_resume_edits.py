@@ -4,6 +4,7 @@ import json
 import signal
 import sqlite3
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -154,7 +155,7 @@ class TestCounts:
         assert f"go on with it: agentv eval --resume {row['id']}" in run("runs", "show").out
         assert run("eval", "--resume").code == 1
         assert "go on with it" not in run("runs", "show").out
-        with sqlite3.connect(run.folder / ".agentv" / "runs.db") as db:
+        with closing(sqlite3.connect(run.folder / ".agentv" / "runs.db")) as db, db:
             db.execute("UPDATE executions SET status = 'interrupted', runs = 1, command = '{}'")
         db.close()
         assert "go on with it" not in run("runs", "show").out
@@ -328,7 +329,7 @@ class TestDamage:
     def test_what_cannot_be_read_is_told_in_a_sentence(self, run: Command, statement: str) -> None:
         run.write("a.eval.yaml", {"targets": [mocked(calls("other"))], "cases": cases("a")})
         run("eval", "a.eval.yaml", "-q")
-        with sqlite3.connect(run.folder / ".agentv" / "runs.db") as db:
+        with closing(sqlite3.connect(run.folder / ".agentv" / "runs.db")) as db, db:
             db.execute(statement)
         db.close()
         shows = (["runs", "show", "last", "--case", "a"], ["executions", "export"])

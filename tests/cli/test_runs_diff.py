@@ -56,6 +56,24 @@ def test_the_json_holds_all_runs_in_columns(flaky: Command) -> None:
     assert sorted(index for each in data["divergences"] for index in each["runs"]) == [6, 7, 8, 9]
 
 
+def test_a_divergence_in_a_conversation_names_its_turn(run: Command) -> None:
+    turns = [{"user": "first"}, {"user": "second"}]
+    for second in (calls("policy", "refund"), calls("refund")):
+        check = {"type": "tool_trajectory", "minimums": {"policy": 1}}
+        listed = [{"id": "talk", "turns": turns, "evaluators": [check]}]
+        run.write("a.eval.yaml", {"targets": [mocked([calls("order"), second])], "cases": listed})
+        run("eval", "a.eval.yaml")
+    data = diff(run, "talk", "last~1", "last")
+    assert [(column["tool"], column["turn"]) for column in data["columns"]] == [
+        ("order", 1),
+        ("policy", 2),
+        ("refund", 2),
+    ]
+    assert data["first"]["sentence"].startswith("turn 2: policy")
+    out = run("runs", "diff", "talk", "last~1", "last").out
+    assert "  turn 2\n    1  policy" in out
+
+
 def test_two_executions_with_one_verdict_are_compared_with_each_other(run: Command) -> None:
     for replies in (calls("search", "answer"), calls("search", "search", "answer")):
         run.write("a.eval.yaml", {"targets": [mocked(replies)], "cases": cases("q")})

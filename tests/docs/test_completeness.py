@@ -185,6 +185,10 @@ def test_every_object_that_is_printed_is_documented() -> None:
         ["target", "check", "scripted"],
         ["evaluators", "list"],
         ["evaluators", "describe", "contains"],
+        ["providers", "list"],
+        ["providers", "describe", "mock"],
+        ["help"],
+        ["docs"],
     ],
     ids=" ".join,
 )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.matching.provenance import find_values, normalize_number
+from agentv.matching.values import find_values, normalize_number
 
 UNUSUAL = [
     "The router is 192.168.1.1",

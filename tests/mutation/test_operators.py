@@ -90,7 +90,9 @@ def test_each_operator_changes_one_thing_and_says_so(operator: str, sentences: l
 
 
 def test_every_operator_is_tried() -> None:
-    assert {mutant.operator for mutant in make_mutants(read(REPLY)).made} == set(OPERATORS)
+    assert {mutant.operator for mutant in make_mutants(read(REPLY)).made} == set(OPERATORS) - {"drop_turn"}
+    whole = combine_turns([Exchange((), read(REPLY)), Exchange((), read(REPLY))])
+    assert {mutant.operator for mutant in make_mutants(whole).made} == set(OPERATORS)
 
 
 @pytest.mark.parametrize("reply", [REPLY, TRACE], ids=["messages", "trace"])
@@ -210,4 +212,12 @@ class TestConversations:
         turns = [turn.response.text for turn in split_turns(self.whole)]
         for mutant in make_mutants(self.whole).made:
             changed = [turn.response.text for turn in split_turns(mutant.response)]
-            assert (changed != turns) == (mutant.operator in ("cut_answer", "negate_answer"))
+            assert (changed != turns) == (mutant.operator in ("cut_answer", "negate_answer", "drop_turn"))
+
+    def test_each_turn_is_left_out_if_there_are_several(self) -> None:
+        made = [each for each in make_mutants(self.whole).made if each.operator == "drop_turn"]
+        assert [each.sentence for each in made] == ["turn 1 left out", "turn 2 left out"]
+        assert [[turn.index for turn in each.response.turns] for each in made] == [[1], [1]]
+        assert [tools_of(each) for each in made] == [["get_order", "refund"], ["look"]]
+        single = combine_turns([Exchange(self.user, self.second)])
+        assert "drop_turn" not in {each.operator for each in make_mutants(single).made}

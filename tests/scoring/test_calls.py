@@ -9,9 +9,10 @@ from msgspec.structs import replace
 import agentv
 from agentv.formats.reader import decode_response
 from agentv.formats.trace_ref import follow_trace_ref
-from agentv.model.conversation import UNSET
-from agentv.model.response import Unread
+from agentv.model.conversation import UNSET, Message, ToolCall
+from agentv.model.response import ProviderResponse, Unread
 from agentv.scoring.calls import calls_from_trace, resolve_calls, trace_from_messages
+from agentv.scoring.turns import Exchange, combine_turns
 
 MESSAGES = [{"role": "assistant", "tool_calls": [{"tool": "A"}]}]
 TRACE = [{"type": "tool_call", "name": "B"}]
@@ -228,3 +229,31 @@ def test_what_was_not_understood_of_a_trace_file_makes_the_calls_a_lower_bound()
     response = follow_trace_ref(agentv.ProviderResponse(text="x", trace_ref="t.json"), lambda _: events)
     assert [place.path for place in response.unread] == ["trace[1]"]
     assert not resolve_calls(response).complete
+
+
+@pytest.mark.parametrize(
+    ("result", "status", "errors"),
+    [
+        ({"content": "paid"}, "ok", 0),
+        ({"content": "no", "metadata": {"status": "denied"}}, "denied", 0),
+        ({"content": "down", "metadata": {"status": "error"}}, "error", 1),
+    ],
+)
+def test_a_call_that_waited_for_an_approval_has_the_result_of_a_later_turn(
+    result: dict[str, Any], status: str, errors: int
+) -> None:
+    waiting = ToolCall(tool="refund", input={"id": 1}, id="c1", status="pending")
+    asked = Message(role="assistant", tool_calls=(waiting, ToolCall(tool="look", id="c2", output="seen")))
+    answered = (Message(role="tool", tool_call_id="c1", **result), Message(role="assistant", content="bye"))
+    replies = [ProviderResponse(output_messages=(asked,)), ProviderResponse(output_messages=answered, text="bye")]
+    first, second = [Exchange((), reply) for reply in replies]
+    known = resolve_calls(combine_turns([first, second]))
+    assert known.calls is not None
+    assert known.summary is not None
+    assert [(call.effective_status, call.output) for call in known.calls] == [
+        (status, result["content"]),
+        ("ok", "seen"),
+    ]
+    assert known.summary.error_count == errors
+    before = resolve_calls(combine_turns([first]))
+    assert [call.effective_status for call in before.calls or ()] == ["pending", "ok"], "it is open in its own turn"

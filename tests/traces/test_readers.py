@@ -56,6 +56,16 @@ def test_a_broken_line_is_reported_and_makes_calls_unknown(name: str, tmp_path: 
         assert all(session.response.unread for session in sessions)
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_the_expected_formats_of_records_are_only_tried_first(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_lines(tmp_path / "s1.jsonl", ALL[name]())
+    quick = read_traces(path)
+    monkeypatch.setattr("agentv.formats.reader.find_reply_format", lambda _: None)
+    assert read_traces(path) == quick
+
+
 def _zip_with_zstd(path: Path, members: dict[str, Any]) -> Path:
     """Write a zip file whose members are compressed with zstd, as Inspect does; `zipfile` cannot."""
     with zipfile.ZipFile(path, "w") as archive:

@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -247,7 +248,7 @@ class TestTrouble:
     def test_a_store_of_a_newer_version_is_named(self, own: Command) -> None:
         with serve(store_file(own)) as viewer:
             assert viewer.get("changes").status == 200
-            with sqlite3.connect(store_file(own)) as other:
+            with closing(sqlite3.connect(store_file(own))) as other, other:
                 other.execute("PRAGMA user_version = 99")
             other.close()
             answer = viewer.get("executions")

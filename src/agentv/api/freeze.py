@@ -42,8 +42,11 @@ class FrozenCase(NamedTuple):
         return f"{comments}{text}"
 
 
-def freeze_run(run: StoredRun) -> FrozenCase:
-    """Return a run as a scripted case that passes as it is; raise `StoreError` if too little of it was stored."""
+def freeze_run(run: StoredRun, folder: Path | None = None) -> FrozenCase:
+    """Return a run as a scripted case that passes as it is; raise `StoreError` if too little of it was stored.
+
+    `folder` is that of the file in which it will stand, by default the current one.
+    """
     record, response = record_of(run), response_of(run)
     if record is None or response is None:
         msg = f"{run.run_id} was stored without its messages (persist: summary), or has no result: run it again"
@@ -70,7 +73,7 @@ def freeze_run(run: StoredRun) -> FrozenCase:
     frozen["turns"] = [_turn(exchange) for exchange in exchanges]
     if kept:
         frozen["evaluators"] = kept
-    return FrozenCase({**_target(run), **_personas(case), "cases": [frozen]}, notes)
+    return FrozenCase({**_target(run, folder or Path.cwd()), **_personas(case), "cases": [frozen]}, notes)
 
 
 def _single_turn(case: Case, response: Any) -> Exchange:
@@ -117,10 +120,10 @@ def _expected(call: ToolCall) -> Iterator[tuple[str, Any]]:
         yield "status", "error"
 
 
-def _target(run: StoredRun) -> dict[str, Any]:
-    """Return the target of the case: its name if the project here defines it, else its settings."""
+def _target(run: StoredRun, folder: Path) -> dict[str, Any]:
+    """Return the target of the case: its name if the project of the folder defines it, else its settings."""
     settings: Mapping[str, Any] = json.decode(run.target_settings)
-    project = find_project(Path.cwd())
+    project = find_project(folder)
     if project is not None:
         try:
             if any(target.name == run.target for target in load_project(project).targets):

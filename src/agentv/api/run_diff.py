@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
-from agentv.api.runs import record_of, response_of
+from agentv.api.runs import read_runs, record_of, response_of
 from agentv.api.stored_traces import StoredTraces
 from agentv.divergence import FAILING, PASSING, find_divergences
 from agentv.errors import DamagedRunError, StoreError
@@ -17,13 +19,15 @@ from agentv.model.divergence import CallVariant, DiffCell, DiffColumn, DiffRun, 
 from agentv.run.plan import has_persona
 from agentv.scoring.calls import resolve_calls
 from agentv.scoring.scorer import needs_trace_file
+from agentv.scoring.turns import split_turns
 from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
     from agentv.model.conversation import ToolCall
-    from agentv.model.divergence import AlignedCalls
+    from agentv.model.divergence import AlignedCalls, Divergence
+    from agentv.model.response import ProviderResponse
     from agentv.model.stored import ExecutionRow, StoredRun
     from agentv.protocols import Store
 
@@ -39,6 +43,8 @@ class _MeasuredRun(NamedTuple):
 
     run: DiffRun
     calls: tuple[ToolCall, ...]
+    turns: tuple[int, ...] = ()
+    """Turn of each call, from 1; empty if the run is no conversation."""
 
 
 def diff_runs(  # noqa: PLR0913 - one for each filter
@@ -84,10 +90,10 @@ def diff_runs(  # noqa: PLR0913 - one for each filter
 def _runs_of(
     store: Store, execution: ExecutionRow, case_id: str, eval_id: str | None, target: str | None
 ) -> Iterator[StoredRun]:
-    for key in store.find_keys(execution.id, case_id=case_id):
-        for stored in store.stored_runs(execution.id, key):
-            if eval_id in (None, stored.eval_id) and target in (None, stored.target):
-                yield stored
+    keys = dict.fromkeys(store.find_keys(execution.id, case_id=case_id))
+    for stored in read_runs(store, execution, keys):
+        if eval_id in (None, stored.eval_id) and target in (None, stored.target):
+            yield stored
 
 
 def _run_id(stored: StoredRun, execution_id: str) -> str:
@@ -116,7 +122,14 @@ def _measured_run(stored: StoredRun, execution_id: str, traces: StoredTraces) ->
         repeat=stored.repeat,
         status=record.status,
     )
-    return _MeasuredRun(run, known.calls)
+    return _MeasuredRun(run, known.calls, _turns_of_calls(response))
+
+
+def _turns_of_calls(response: ProviderResponse) -> tuple[int, ...]:
+    turns: list[int] = []
+    for number, exchange in enumerate(split_turns(response) if response.turns else (), 1):
+        turns += [number] * len(resolve_calls(exchange.response).calls or ())
+    return tuple(turns)
 
 
 def _diff(
@@ -134,6 +147,8 @@ def _diff(
     aligned = align_calls(calls, [not each for each in is_second])
     found = find_divergences(calls, is_second, aligned, groups)
     columns, cells = _columns(calls, aligned, is_second)
+    turns = _turns_of_columns(measured, aligned)
+    columns = tuple([replace(column, turn=turn) for column, turn in zip(columns, turns, strict=True)])
     return RunDiff(
         eval_id=case[0],
         case_id=case[1],
@@ -153,11 +168,26 @@ def _diff(
         ),
         split=is_second.count(False),
         columns=columns,
-        first=found.first,
-        divergences=found.clusters,
+        first=None if found.first is None else _with_turn(found.first, turns),
+        divergences=tuple([_with_turn(each, turns) for each in found.clusters]),
         unexplained=found.unexplained if found.clusters else (),
         left_out=tuple(left_out),
     )
+
+
+def _turns_of_columns(measured: Sequence[_MeasuredRun], aligned: AlignedCalls) -> list[int | None]:
+    """Return for each column the turn in which most runs make its call; `None` if no run is a conversation."""
+    counts: list[Counter[int]] = [Counter() for _ in aligned.tools]
+    for run, cells in zip(measured, aligned.cells, strict=True):
+        for count, call in zip(counts, cells, strict=True):
+            if call is not None and run.turns:
+                count[run.turns[call]] += 1
+    return [count.most_common(1)[0][0] if count else None for count in counts]
+
+
+def _with_turn(divergence: Divergence, turns: Sequence[int | None]) -> Divergence:
+    turn = turns[divergence.column]
+    return divergence if turn is None else replace(divergence, sentence=f"turn {turn}: {divergence.sentence}")
 
 
 def _columns(

@@ -30,7 +30,7 @@ from agentv.scoring.turns import combine_turns, split_turns
 from agentv.spec.environment import resolve_env
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from agentv.model.conversation import Message
     from agentv.model.stored import ExecutionRow, StoredResult, StoredRun
@@ -185,6 +185,15 @@ def sides_of(run: StoredRun | StoredResult) -> tuple[DiffLabels | None, ...]:
     """Return the stored labels of both sides of each diff."""
     with translate_damage(run):
         return _read_sides(run.sides)
+
+
+def read_runs(store: Store, execution: ExecutionRow, keys: Collection[str]) -> Iterator[StoredRun]:
+    """Yield the runs of an execution with these keys; all of its runs are read at once if these are most of them."""
+    if 2 * len(keys) >= execution.runs:
+        yield from (run for run in store.stored_runs(execution.id) if run.key in keys)
+        return
+    for key in keys:
+        yield from store.stored_runs(execution.id, key)
 
 
 def record_of(run: StoredRun) -> ResultRecord | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentv.api.mutation.kills import asks_judge
 from agentv.api.mutation.sources import reply_of
+from agentv.api.runs import read_runs
 from agentv.api.score import evaluate_reply
 from agentv.api.stored_traces import StoredTraces
 from agentv.api.traces import trace_follower
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from agentv.evals import CheckedCase, Eval
     from agentv.model.conversation import ToolCall
     from agentv.model.response import ProviderResponse
-    from agentv.model.stored import ExecutionRow, RunRow, StoredRun
+    from agentv.model.stored import ExecutionRow, RunRow
     from agentv.protocols import Store
 
 MAX_TRIES = 3
@@ -131,9 +132,15 @@ class CoverageMeter:
     def __init__(self, evals: Sequence[Eval]) -> None:
         self._evals = {eval_.id: eval_ for eval_ in evals}
         self._cases = {(eval_.id, case.case.id): case for eval_ in evals for case in eval_.cases if not case.skip}
+        self._variants = {
+            (eval_.id, case.case.id, variant.case.persona_id): variant
+            for eval_ in evals
+            for case in eval_.cases
+            for variant in case.variants
+        }
         self._tools: dict[str, _Tool] = {}
         self._personas: Counter[str] = Counter()
-        self._scorers: dict[tuple[str, str], CaseScorer | None] = {}
+        self._scorers: dict[tuple[str, str, str | None], CaseScorer | None] = {}
         self._runs = self._unknown = 0
         self._measured: set[tuple[str, str]] = set()
         for eval_ in evals:
@@ -152,11 +159,11 @@ class CoverageMeter:
 
     def add_store(self, store: Store) -> None:
         """Count the last runs of each case: those of the newest execution that ran it with the same target."""
-        found: dict[tuple[str, str, str], str] = {}
+        found: dict[tuple[str, str, str, str | None], str] = {}
         for execution in store.executions():
             wanted: dict[str, RunRow] = {}
             for row in store.runs(execution.id):
-                identity = (row.eval_id, row.case_id, row.target)
+                identity = (row.eval_id, row.case_id, row.target, row.persona_id)
                 if (row.eval_id, row.case_id) not in self._cases or row.verdict is None or row.damage is not None:
                     continue
                 if found.setdefault(identity, execution.id) == execution.id:
@@ -166,9 +173,9 @@ class CoverageMeter:
 
     def _add_runs(self, store: Store, execution: ExecutionRow, wanted: dict[str, RunRow]) -> None:
         traces = StoredTraces(store, execution)
-        for stored in _stored_runs(store, execution, wanted):
-            row = wanted.get(stored.key)
-            if row is None or stored.superseded:
+        for stored in read_runs(store, execution, wanted):
+            row = wanted[stored.key]
+            if stored.superseded:
                 continue
             try:
                 response = reply_of(stored, traces)
@@ -196,11 +203,15 @@ class CoverageMeter:
         if row.verdict == "pass":
             open_tools = {call.tool for call in calls if call.tool and self._tools[call.tool].asserted_by is None}
             if open_tools:
-                self._assert(case, response, sorted(open_tools))
+                self._assert((*case, row.persona_id), response, sorted(open_tools))
 
-    def _assert(self, case: tuple[str, str], response: ProviderResponse, names: Sequence[str]) -> None:
+    def _case(self, name: tuple[str, str, str | None]) -> CheckedCase:
+        """Return the case of an eval with a persona; an imported run may have one that its case does not name."""
+        return self._variants.get(name) or self._cases[name[:2]]
+
+    def _assert(self, case: tuple[str, str, str | None], response: ProviderResponse, names: Sequence[str]) -> None:
         """Find out which of these tools the evaluators of a passing run assert: a change of a call is noticed."""
-        key = _evaluators_key(self._cases[case])
+        key = _evaluators_key(self._case(case))
         tools = [self._tools[name] for name in names if self._tools[name].tries[key] < MAX_TRIES]
         if not tools:
             return
@@ -214,10 +225,10 @@ class CoverageMeter:
                     tool.asserted_by = case[1]
                     break
 
-    def _scorer(self, case: tuple[str, str]) -> CaseScorer | None:
+    def _scorer(self, case: tuple[str, str, str | None]) -> CaseScorer | None:
         """Return the evaluators of a case without judges; `None` if there are no others."""
         if case not in self._scorers:
-            eval_, checked = self._evals[case[0]], self._cases[case]
+            eval_, checked = self._evals[case[0]], self._case(case)
             checks = [each for each in checked.checks if not asks_judge(each)]
             scope = Scope(root=eval_.root, folder=eval_.folder)
             follow = trace_follower(eval_.folder, eval_.root)
@@ -245,15 +256,6 @@ class CoverageMeter:
             personas=tuple([PersonaCoverage(id=name, runs=runs) for name, runs in sorted(self._personas.items())]),
             next_cases=tuple(_next_cases(tools))[:MAX_NEXT],
         )
-
-
-def _stored_runs(store: Store, execution: ExecutionRow, wanted: dict[str, Any]) -> Iterator[StoredRun]:
-    """Yield the wanted runs of an execution; all of them are read at once if most are wanted."""
-    if 2 * len(wanted) >= execution.runs:
-        yield from store.stored_runs(execution.id)
-        return
-    for key in wanted:
-        yield from store.stored_runs(execution.id, key)
 
 
 def _evaluators_key(case: CheckedCase) -> bytes:

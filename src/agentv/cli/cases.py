@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -30,15 +31,18 @@ def command() -> None:
 def freeze(name: str, out: str | None, store: str | None, *, force: bool, as_json: bool) -> None:
     """Write the conversation of RUN as a scripted case.
 
+    RUN is the id of a run, or of an execution with a single run; `last` is the newest execution.
+
     Its turns have the words of the user, and its evaluators expect the calls that the agent made. The case passes as it
     is; edit it to say what matters.
     """
     try:
         with open_run_store(store) as opened:
             found = resolve(opened, name)
-            if found.key is None:
+            runs = list(islice(opened.stored_runs(found.execution.id, found.key), 2))
+            if found.key is None and len(runs) != 1:
                 fail_usage(f"{name!r} is an execution: name one of its runs; `agentv runs list` shows them")
-            frozen = freeze_run(next(iter(opened.stored_runs(found.execution.id, found.key))))
+            frozen = freeze_run(runs[0], None if out is None else Path(out).resolve().parent)
     except AgentVError as error:
         fail_error(str(error))
     if out is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import yaml
@@ -23,10 +23,18 @@ from agentv.spec.describe import describe
 from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from agentv.evaluators.base import Example
-    from agentv.spec.describe import EvaluatorDescription
+    from agentv.spec.describe import EvaluatorDescription, ProviderDescription
 
 WIDTH = 100
+SCHEMAS = {
+    "evaluators": "agentv.evaluators/1",
+    "evaluator": "agentv.evaluator/1",
+    "providers": "agentv.providers/1",
+    "provider": "agentv.provider/1",
+}
 
 
 @click.group()
@@ -38,19 +46,7 @@ def command() -> None:
 @JSON
 def list_all(*, as_json: bool) -> None:
     """List every evaluator, including those of installed packages."""
-    entries: list[dict[str, str]] = []
-    for name in evaluator_names():
-        try:
-            entries.append({"name": name, "summary": describe(name).summary})
-        except PluginError as error:  # a broken plugin must not hide the others
-            entries.append({"name": name, "summary": f"does not load: {error.cause}", "error": str(error)})
-    if as_json:
-        print_json({"schema": "agentv.evaluators/1", "evaluators": entries})
-        return
-    width = max(len(entry["name"]) for entry in entries)
-    for entry in entries:
-        click.echo(f"{entry['name']:<{width}}  {entry['summary']}")
-    click.echo("\nnext: agentv evaluators describe NAME")
+    print_list("evaluators", evaluator_names(), describe, as_json=as_json)
 
 
 @command.command("describe")
@@ -60,37 +56,78 @@ def describe_one(name: str, *, as_json: bool) -> None:
     """Describe the keys of an evaluator, with an example that passes and one that does not."""
     try:
         if find_evaluator(name) is None:
-            names = evaluator_names()
-            fail_usage(f"no evaluator {name!r}{suggest(name, names) or '; there are ' + ', '.join(names)}")
+            fail_unknown("evaluator", name, evaluator_names())
         description = describe(name)
     except PluginError as error:
         fail_usage(str(error))
     if as_json:
         print_json(_description_data(description))
     else:
-        click.echo("\n".join(_render(description)))
+        click.echo("\n".join(render_evaluator(description)))
+
+
+def print_list(
+    kind: str,
+    names: Sequence[str],
+    describe_one: Callable[[str], EvaluatorDescription | ProviderDescription],
+    *,
+    as_json: bool,
+) -> None:
+    """Print the names of evaluators or providers with a sentence each."""
+    entries: list[dict[str, str]] = []
+    for name in names:
+        try:
+            entries.append({"name": name, "summary": describe_one(name).summary})
+        except PluginError as error:  # a broken plugin must not hide the others
+            entries.append({"name": name, "summary": f"does not load: {error.cause}", "error": str(error)})
+    if as_json:
+        print_json({"schema": SCHEMAS[kind], kind: entries})
+        return
+    width = max(len(entry["name"]) for entry in entries)
+    for entry in entries:
+        click.echo(f"{entry['name']:<{width}}  {entry['summary']}")
+    click.echo(f"\nnext: agentv {kind} describe NAME")
+
+
+def fail_unknown(kind: str, name: str, names: Sequence[str]) -> NoReturn:
+    """Exit because there is nothing of this name; suggest a similar name, or list all."""
+    fail_usage(f"no {kind} {name!r}{suggest(name, names) or '; there are ' + ', '.join(names)}")
+
+
+def description_data(kind: str, description: EvaluatorDescription | ProviderDescription) -> dict[str, Any]:
+    """Return the description of an evaluator or a provider as JSON data."""
+    keys = [key._asdict() for key in description.keys]
+    return {
+        "schema": SCHEMAS[kind],
+        "name": description.name,
+        "summary": description.summary,
+        "executes": description.executes,
+        "keys": [{key: value for key, value in entry.items() if key != "own"} for entry in keys],
+    }
 
 
 def _description_data(description: EvaluatorDescription) -> dict[str, Any]:
     examples = [
         {**example._asdict(), "result": _make_scorer(example).score(example.reply)} for example in description.examples
     ]
-    keys = [key._asdict() for key in description.keys]
-    return {
-        "schema": "agentv.evaluator/1",
-        "name": description.name,
-        "summary": description.summary,
-        "executes": description.executes,
-        "keys": [{key: value for key, value in entry.items() if key != "own"} for entry in keys],
-        "examples": to_builtins(examples),
-    }
+    return {**description_data("evaluator", description), "examples": to_builtins(examples)}
 
 
-def _render(description: EvaluatorDescription) -> list[str]:
+def render_evaluator(description: EvaluatorDescription) -> list[str]:
+    """Return the lines about an evaluator, its keys and its examples."""
+    lines = render_keys("evaluator", description)
+    for example in description.examples:
+        lines += ["", f"An example that {'passes' if example.passes else 'does not pass'}:"]
+        lines += [f"  {line}".rstrip() for line in _render_example(example)]
+    return lines
+
+
+def render_keys(kind: str, description: EvaluatorDescription | ProviderDescription) -> list[str]:
+    """Return the lines about an evaluator or a provider and its keys."""
     lines = [f"{description.name}: {description.summary}"]
     if description.executes:
         lines.append("It runs code that the eval names; --no-exec refuses it.")
-    for title, own in (("Its own keys", True), ("Keys of every evaluator", False)):
+    for title, own in (("Its own keys", True), (f"Keys of every {kind}", False)):
         keys = [key for key in description.keys if key.own == own]
         if keys:
             lines += ["", f"{title}:"]
@@ -98,9 +135,6 @@ def _render(description: EvaluatorDescription) -> list[str]:
             need = "required" if key.required else "" if key.default is None else f"default {quote(key.default)}"
             lines += _wrap(f"{key.name}: {key.type}" + (f" ({need})" if need else ""), 2)
             lines += _wrap(key.description, 6)
-    for example in description.examples:
-        lines += ["", f"An example that {'passes' if example.passes else 'does not pass'}:"]
-        lines += [f"  {line}".rstrip() for line in _render_example(example)]
     return lines
 
 

@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -37,9 +38,14 @@ COMMANDS = {
     "validate": "Check eval files without running anything.",
     "target": "List targets, and check that one answers.",
     "evaluators": "List evaluators, and describe one.",
+    "providers": "List providers, and describe one.",
     "schema": "Print the JSON Schema of eval files.",
     "completion": "Print the completion script of a shell.",
+    "help": "Print a short text about a topic.",
+    "docs": "Print the address of the documentation.",
 }
+COMMANDS_OF_OTHER_MODULES = {"docs": ("help", "docs_command")}
+"""Commands that share a module with another: the name of the module, and theirs in it."""
 MEASURING_COMMANDS = ("eval", "calibrate", "score", "rescore", "merge", "mutate", "coverage")
 """Commands whose exit code 0 means that everything passed."""
 BUG_REPORT = "This is a bug in agentv. Please report it with the lines above and what you ran."
@@ -58,7 +64,8 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"agentv.cli.{cmd_name.replace('-', '_')}"), "command")  # noqa: B009
+        module, name = COMMANDS_OF_OTHER_MODULES.get(cmd_name, (cmd_name.replace("-", "_"), "command"))
+        command: click.Command = getattr(import_module(f"agentv.cli.{module}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -112,7 +119,8 @@ def main(prog_name: str = "agentv") -> None:
     try:
         sys.exit(group(prog_name=prog_name, standalone_mode=False) or ExitCode.OK)
     except click.ClickException as error:
-        _print_json(error.format_message(), error.exit_code)
+        with error.ctx.scope(cleanup=False) if isinstance(error, click.UsageError) and error.ctx else nullcontext():
+            _print_json(error.format_message(), error.exit_code)
         try:
             error.show()
         except OSError:  # the exit code still counts

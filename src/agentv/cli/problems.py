@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import IO, TYPE_CHECKING, NoReturn
 
@@ -16,6 +17,46 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agentv.errors import AgentVError, SpecError
+
+CODES = {
+    "unknown_key": r"unknown key|is another word for",
+    "missing_key": r"required\b|.*\bneeds? an? `",
+    "unknown_name": r"no (?:command|provider|evaluator|target|case|judge|run|store)\b|No such (?:option|command)"
+    r"|there is no |.*\bholds no |unknown |got .*did you mean|expected one of |.*\bis not defined\b",
+    "unset_variable": r".*\bneeds the environment variable\b",
+    "cannot_write": r".*\bcannot be written\b|.*\bwould overwrite\b|.*\bexists already\b|.*\balready has\b",
+    "not_found": r".*\b(?:does not exist|No such file or directory|is not a file|no evals?\b.*folder)",
+    "cannot_read": r".*\bcannot be read\b",
+    "no_connection": r".*\bno connection\b|cannot listen\b",
+    "missing_argument": r"Missing (?:argument|option|parameter)\b",
+    "duplicate": r".*\bis (?:already )?the (?:id|name) of another\b|.*\bdeclared twice\b",
+    "checks_nothing": r".*\bchecks nothing\b",
+    "syntax": r".*\b(?:is not closed|not valid (?:YAML|JSON)|not a regular expression|not a template)\b",
+    "wrong_type": r"expected ",
+}
+"""Codes of problems, with a pattern of the messages that have each; the first that matches counts."""
+DEFAULT_FIXES = {
+    "missing_key": "add `{name}`",
+    "not_found": "check the path: it is relative to the current folder",
+    "cannot_read": "check the path and its permissions",
+    "cannot_write": "choose another path, or make it writable",
+    "no_connection": "start the server, or correct the address",
+    "duplicate": "choose another `{name}`",
+    "syntax": "correct the text at this place",
+}
+"""Fixes of problems whose messages name none, by their codes."""
+VERBS = (
+    "add append ask choose correct create declare delete give go install load make name pass put quote read remove"
+    " rename replace run save say see select set split start state stop take try turn use write upgrade"
+)
+FIX = re.compile(
+    r"(?:; |: |\. \(?|, or )"
+    r"([Dd]id you mean .*|[Ee]xpected one of .*|there are .*|--\w.*|.*\bmust end in .*|`agentv [^`]*` shows .*"
+    rf"|(?:or )?(?:{VERBS.replace(' ', '|')})\b.*)",
+    re.DOTALL,
+)
+"""The part of a message that says how to correct the mistake."""
+EXPECTED = re.compile(r"expected (.*?)(?:[,;] got .*)?$", re.DOTALL)
 
 
 def report_abort(error: AgentVError, resume_command: str | None = None, *, has_begun: bool = True) -> ExitCode:
@@ -67,13 +108,42 @@ def print_problems(problems: Iterable[Problem | str], code: int = ExitCode.USAGE
 def problem_data(problem: Problem) -> dict[str, object]:
     """Return a problem as JSON data."""
     place = problem.location
+    code = problem_code(problem)
     return {
+        "code": code,
         "file": place.file if place else None,
         "line": place.line if place else None,
         "column": (place.column or None) if place else None,
         "path": problem.path or None,
         "message": problem.sentence,
+        "fix": problem_fix(problem, code),
     }
+
+
+def problem_code(problem: Problem) -> str:
+    """Return the code of a problem, by which programs tell kinds of mistakes apart."""
+    texts = (problem.message, problem.sentence)
+    for code, pattern in CODES.items():
+        if any(re.match(pattern, text) for text in texts):
+            return code
+    return "invalid_value" if problem.path else "invalid_usage"
+
+
+def problem_fix(problem: Problem, code: str) -> str:
+    """Return how to correct a problem: the part of its message that says so, or a fix that fits its code."""
+    if found := FIX.search(problem.message):
+        return found[1].rstrip(")")
+    if found := EXPECTED.match(problem.message):
+        return f"give {found[1]}"
+    name = problem.path.rpartition(".")[2]
+    other = f"correct `{name}`" if name else f"see `{_command_path()} --help`"
+    return DEFAULT_FIXES.get(code, other).format(name=name)
+
+
+def _command_path() -> str:
+    """Return the command that is running, such as `agentv runs show`."""
+    context = click.get_current_context(silent=True)
+    return context.command_path if context else "agentv"
 
 
 def fail_usage(message: str) -> NoReturn:

@@ -23,6 +23,7 @@ from agentv.formats.messages import as_list, as_messages
 from agentv.formats.objects import library_of, plain_data
 from agentv.formats.unread import has_no_calls
 from agentv.formats.usage import add_usage, read_usage
+from agentv.formats.vocabulary import snake_key
 from agentv.model.conversation import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.protocols import ReplyFormat, ReplyReader
@@ -338,11 +339,7 @@ def _role(event: Mapping[str, Any], role: Any) -> str:
 
 def _snake(value: Mapping[Any, Any]) -> dict[str, Any]:
     """Convert an object's own keys to snake_case; nested values belong to the agent and stay unchanged."""
-    return {_snake_key(str(key)): item for key, item in value.items()}
-
-
-def _snake_key(key: str) -> str:
-    return key if key.islower() else "".join(f"_{char.lower()}" if char.isupper() else char for char in key)
+    return {snake_key(str(key)): item for key, item in value.items()}
 
 
 def _is_thought(part: Mapping[str, Any]) -> bool:

@@ -26,7 +26,7 @@ def _detect(value: Any) -> bool:
 def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
     builder = MessageListBuilder()
     for step in value["steps"]:
-        if not isinstance(step, OBJECT):
+        if not isinstance(step, OBJECT) or not isinstance(step.get("source"), str):
             builder.add_unknown(step)
         elif step.get("is_copied_context") is not True:  # copied from an earlier trajectory
             _add(builder, step)
@@ -49,15 +49,15 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
 
 
 def _add(builder: MessageListBuilder, step: _Object) -> None:
-    source = step.get("source")
-    role = _ROLES.get(source, source) if isinstance(source, str) else ""
+    source: str = step["source"]
+    role = _ROLES.get(source, source)
     metrics = step.get("metrics")
     details = {key: value for key, value in other_fields(step, *_STEP).items() if value is not None}
     if isinstance(metrics, OBJECT):
         details["usage"] = {**metrics, "prompt_tokens_details": {"cached_tokens": metrics.get("cached_tokens")}}
     builder.add_message(role, _text(step.get("message")), timestamp=step.get("timestamp"), **details)
     calls = step.get("tool_calls")
-    for call in calls if isinstance(calls, (list, tuple)) else ():
+    for call in calls if isinstance(calls, (list, tuple)) else () if calls is None else (calls,):
         if isinstance(call, OBJECT):
             extra = other_fields(call, "function_name", "arguments", "tool_call_id")
             builder.add_call(call.get("function_name"), call.get("arguments", UNSET), call.get("tool_call_id"), **extra)

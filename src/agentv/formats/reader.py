@@ -6,7 +6,7 @@ looked up in the table of formats (`agentv.registry.FORMATS`), and all places th
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ from agentv.jsonio import dump_json, parse_json, parse_with_hooks, scrub, scrub_
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat
-from agentv.registry import reply_formats
+from agentv.registry import find_reply_format, reply_formats
 
 TEXT_SHAPE = "string"
 UNKNOWN_SHAPE = "json"
@@ -150,9 +150,13 @@ def read_any(reply: Any, prompt: Sequence[Message] | None = None) -> ProviderRes
     return _read_completed(reply, prompt).response
 
 
-def detect_conversation(content: Any) -> DetectedReply:
-    """Read a whole conversation, such as a stored one: all of its messages are kept, those of the user too."""
-    return _complete(_read_safely(content, _RegistryReader(None, keep_all=True)), None)
+def detect_conversation(content: Any, formats: tuple[str, ...] = ()) -> DetectedReply:
+    """Read a whole conversation, such as a stored one: all of its messages are kept, those of the user too.
+
+    `formats` are the names of the formats that parsed JSON is known to have; others are tried only if none of them
+    fits. To try all formats takes longer than to read a short conversation.
+    """
+    return _complete(_read_safely(content, _RegistryReader(None, keep_all=True, formats=formats)), None)
 
 
 def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderResponse:
@@ -233,9 +237,13 @@ def _read_copy(content: Any, reader: "_RegistryReader", error: Exception) -> Det
 class _RegistryReader:
     """Reader of one reply; formats call it back to read nested replies and messages."""
 
-    def __init__(self, prompt: Sequence[Message] | None, *, keep_all: bool = False) -> None:
+    def __init__(
+        self, prompt: Sequence[Message] | None, *, keep_all: bool = False, formats: tuple[str, ...] = ()
+    ) -> None:
         self.asked = prompt
-        self._is_plain = False
+        self._first = formats
+        """Names of the formats that are tried before all others."""
+        self._is_plain = bool(formats)
         """`True` if the data is known to contain no objects of libraries."""
         self._inner = ""
         """The shape of the last nested reply."""
@@ -377,8 +385,15 @@ class _RegistryReader:
                 return DetectedReply(format_.name, format_.read_object(value, self))
         return None
 
+    def _formats(self) -> Iterator[ReplyFormat]:
+        """Yield the formats in the order in which they are tried."""
+        for name in self._first:
+            if (format_ := find_reply_format(name)) is not None:
+                yield format_
+        yield from reply_formats()
+
     def _detect_format(self, data: Any) -> DetectedReply:
-        for format_ in reply_formats():
+        for format_ in self._formats():
             if format_.items and isinstance(data, OBJECT):
                 if format_.detect([data]):
                     name = "message" if format_.name == "messages" else format_.name
@@ -409,7 +424,7 @@ class _RegistryReader:
         if messages is not None and not _may_be_ag2(messages):
             return self._read_plain(messages, declared=declared)
         items = list(items) if self._is_plain else plain_data(list(items))
-        formats = [format_ for format_ in reply_formats() if format_ not in self._translating]
+        formats = (format_ for format_ in self._formats() if format_ not in self._translating)
         shape = next((format_ for format_ in formats if format_.detect(items)), None)
         if shape is None:
             return decode_fields({"output_messages": items})

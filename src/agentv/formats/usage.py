@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from agentv.formats.fields import OBJECT, Path, Report, is_count
-from agentv.formats.vocabulary import SERVER_TOOL_USES
+from agentv.formats.vocabulary import SERVER_TOOL_USES, snake_key
 from agentv.jsonio import safe_str
 from agentv.model.conversation import Message, TokensUsage
 
@@ -277,14 +277,14 @@ class _ReportedCounts:
         for key, value in data.items():
             if value is None or key == "metadata":
                 continue
-            place = _snake_path(key)
+            place = snake_key(safe_str(key))
             self.values[place] = (key,), value
             if type(value) is int or not isinstance(value, OBJECT):
                 self.unread.add(place)
                 continue
             for part, count in value.items():
                 if count is not None:
-                    inner = f"{place}.{_snake_path(part)}"
+                    inner = f"{place}.{snake_key(safe_str(part))}"
                     self.values[inner] = (key, part), count
                     self.unread.add(inner)
 
@@ -320,8 +320,3 @@ class _ReportedCounts:
             self._malformed.add(place)
             self._report.warn_invalid((*self._path, *map(safe_str, keys)), "a whole number of at least 0", value)
         return None
-
-
-def _snake_path(key: Any) -> str:
-    key = safe_str(key)
-    return key if key.islower() else "".join(f"_{char.lower()}" if char.isupper() else char for char in key)

@@ -69,6 +69,18 @@ def _to_snake_case(word: str) -> str:
     return spaced.replace("-", "_").replace("__", "_").lower()
 
 
+def snake_key(key: str) -> str:
+    """Return a key with an underscore before each capital letter, as libraries that have both forms write it."""
+    if key.islower():
+        return key
+    return _with_underscores(key) if len(key) <= _LONGEST_WORD else _with_underscores.__wrapped__(key)
+
+
+@lru_cache(maxsize=4096)
+def _with_underscores(key: str) -> str:
+    return "".join(f"_{char.lower()}" if char.isupper() else char for char in key)
+
+
 def is_harmless_type(kind: str) -> bool:
     """Return whether blocks of this type hold no calls."""
     return to_snake_case(kind) in HARMLESS_TYPES or kind.startswith(HARMLESS_PREFIXES)

@@ -1,29 +1,9 @@
-"""Globs, edit distances, and patterns that are compiled when they are first used."""
+"""Globs and edit distances."""
 
-import re
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any, cast
 
 MOST_NEAR = 16
 """The largest distance searched for among nearly equal texts; the cost grows with its square."""
-
-
-class _LazyPattern:
-    def __init__(self, pattern: str, flags: int) -> None:
-        self._source = (pattern, flags)
-
-    @cached_property
-    def _compiled(self) -> re.Pattern[str]:
-        return re.compile(*self._source)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._compiled, name)
-
-
-def lazy_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that is compiled when it is first used: that of many words takes a millisecond."""
-    return cast("re.Pattern[str]", _LazyPattern(pattern, flags))
 
 
 def estimate_microseconds(left: str, right: str) -> float:

@@ -94,6 +94,8 @@ class DiffColumn(Struct, frozen=True, kw_only=True):
     """Number of runs of the second group that have a call here."""
     variants: tuple[CallVariant, ...]
     """Calls with different inputs or statuses, the most frequent of the first group first."""
+    turn: int | None = None
+    """Turn in which most runs make this call, from 1; `None` if no run is a conversation."""
 
 
 class DiffRun(Struct, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ Operator = Literal[
     "insert_destructive_call",
     "cut_answer",
     "negate_answer",
+    "drop_turn",
     "double_tokens",
     "double_latency",
 ]
@@ -115,6 +116,8 @@ class MutatedCase(Struct, frozen=True, kw_only=True):
     """Mutants that were not noticed and are accepted."""
     left_out: int = 0
     """Number of mutants that were not made because the run has too many calls."""
+    persona_id: str | None = None
+    """Id of the persona of the runs; `None` if they have none."""
 
 
 class SkippedCase(Struct, frozen=True, kw_only=True):
@@ -128,6 +131,8 @@ class SkippedCase(Struct, frozen=True, kw_only=True):
     """Reason why there are none."""
     measurable: bool = True
     """`False` if it could not be found out whether the eval notices mutants of this case."""
+    persona_id: str | None = None
+    """Id of the persona of the runs; `None` if they have none."""
 
 
 class MutationReport(Struct, frozen=True, kw_only=True):

@@ -26,6 +26,8 @@ MAX_CALLS_OF_TOOL = 5
 """Calls of one tool that are changed to find out whether it is asserted."""
 MAX_ARGUMENTS = 20
 """Arguments of one call that are changed."""
+MAX_TURNS = 50
+"""Turns of one conversation that are left out; of a longer one, turns that lie evenly apart."""
 
 
 class _Reply(NamedTuple):
@@ -47,7 +49,8 @@ class Mutants(NamedTuple):
 def make_mutants(response: ProviderResponse, limit: int = MAX_MUTANTS) -> Mutants:
     """Return the mutants of a reply, in the order of the operators; at most about `limit` of them.
 
-    Those of a conversation are those of its turns, and changes of its tokens and its latency as a whole.
+    Those of a conversation are those of its turns, the conversation without each of them, and changes of its tokens and
+    its latency as a whole.
     """
     made, left_out = _mutants_of_turns(response, limit) if response.turns else _mutants_of_reply(response, limit)
     return Mutants([mutant for mutant in made if mutant.response != response], left_out)
@@ -71,6 +74,7 @@ def _mutants_of_turns(response: ProviderResponse, limit: int) -> Mutants:
             )
         left_out += own.left_out
         first_call += len(resolve_calls(exchange.response).calls or ())
+    made += _without_turns(response, exchanges)
     for operator in USE_OPERATORS:
         changes = [next(operator(_reply(each.response, resolve_calls(each.response))), None) for each in exchanges]
         if any(changes):
@@ -81,6 +85,14 @@ def _mutants_of_turns(response: ProviderResponse, limit: int) -> Mutants:
             some = next(filter(None, changes))
             made.append(some._replace(response=_combine(response, changed)))
     return Mutants(made, left_out)
+
+
+def _without_turns(response: ProviderResponse, exchanges: Sequence[Exchange]) -> Iterator[Mutant]:
+    """Yield the conversation without each of its turns, if it has several."""
+    count = len(exchanges)
+    for index in range(0, count, -(-count // MAX_TURNS)) if count > 1 else ():
+        rest = [*exchanges[:index], *exchanges[index + 1 :]]
+        yield Mutant("drop_turn", None, f"turn {index + 1} left out", _combine(response, rest))
 
 
 def _combine(response: ProviderResponse, exchanges: Sequence[Exchange]) -> ProviderResponse:

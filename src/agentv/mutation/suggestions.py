@@ -212,6 +212,11 @@ def _answer(mutant: Mutant, original: Original, others: Sequence[Original]) -> I
             yield {"type": "ends_with", "value": tail}
 
 
+def _turns(mutant: Mutant, original: Original, others: Sequence[Original]) -> Iterator[Config]:
+    yield {"type": "conversation_turns", "min": min(len(other.response.turns) for other in (original, *others))}
+    yield from _same_calls(mutant, original, others)
+
+
 def _telling_words(text: str) -> list[str]:
     """Return the words of a text that tell most: those with digits, then long ones, the last ones first."""
     words = [word.strip(".,;:!?()[]\"'`*") for word in text.split()]
@@ -263,6 +268,7 @@ _SUGGESTIONS: dict[Operator, _Suggest] = {
     "insert_destructive_call": _allowed,
     "cut_answer": _answer,
     "negate_answer": _answer,
+    "drop_turn": _turns,
     "double_tokens": _tokens,
     "double_latency": _latency,
 }

@@ -10,7 +10,7 @@ from agentv.reports.terminal import Style, as_ascii, clean, pluralize
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from agentv.model.mutation import KillCount, MutatedCase, MutationReport, Survivor
+    from agentv.model.mutation import KillCount, MutatedCase, MutationReport, SkippedCase, Survivor
 
 MAX_CASES = 50
 """Cases whose survivors are listed."""
@@ -42,7 +42,7 @@ def render_mutation(report: MutationReport, style: Style) -> str:
 
 
 def _case_lines(case: MutatedCase, style: Style) -> list[str]:
-    head = style.paint("bold", clean(case.case_id))
+    head = style.paint("bold", _name(case))
     lines = [f"{head}  {pluralize(case.survived, 'change')} of {case.mutants} not noticed"]
     for suggestion, survivors in _by_suggestion(case.survivors[:MAX_SURVIVORS]):
         sentences = [clean(survivor.sentence) for survivor in survivors]
@@ -58,6 +58,10 @@ def _case_lines(case: MutatedCase, style: Style) -> list[str]:
     return lines
 
 
+def _name(case: MutatedCase | SkippedCase) -> str:
+    return clean(case.case_id if case.persona_id is None else f"{case.case_id} [{case.persona_id}]")
+
+
 def _by_suggestion(survivors: Sequence[Survivor]) -> Iterator[tuple[str | None, list[Survivor]]]:
     """Yield the survivors that one evaluator would notice together, in the order of their first ones."""
     groups: dict[str | None, list[Survivor]] = {}
@@ -69,13 +73,13 @@ def _by_suggestion(survivors: Sequence[Survivor]) -> Iterator[tuple[str | None, 
 def _case_table(cases: Sequence[MutatedCase], style: Style) -> list[str]:
     if not cases:
         return []
-    width = min(60, max(len(clean(case.case_id)) for case in cases))
+    width = min(60, max(len(_name(case)) for case in cases))
     lines = ["by case"]
     for case in cases[:MAX_CASES]:
         accepted = f", {case.accepted} accepted" if case.accepted else ""
         rate = style.paint(_color(case.kill_rate), _percent(case.kill_rate))
         measured = case.killed + case.survived
-        lines.append(f"  {clean(case.case_id)[:width]:<{width}}  {rate}  {case.killed} of {measured} noticed{accepted}")
+        lines.append(f"  {_name(case)[:width]:<{width}}  {rate}  {case.killed} of {measured} noticed{accepted}")
     if len(cases) > MAX_CASES:
         lines.append(f"  … and {len(cases) - MAX_CASES:,} more cases")
     return lines
@@ -94,8 +98,7 @@ def _count_lines(title: str, counts: Sequence[KillCount]) -> list[str]:
 
 def _notes(report: MutationReport, style: Style) -> list[str]:
     lines = [
-        style.paint("yellow", f"skipped: {clean(case.case_id)}: {clean(case.reason)}")
-        for case in report.skipped[:MAX_SKIPPED]
+        style.paint("yellow", f"skipped: {_name(case)}: {clean(case.reason)}") for case in report.skipped[:MAX_SKIPPED]
     ]
     if len(report.skipped) > MAX_SKIPPED:
         lines.append(style.paint("yellow", f"skipped: {len(report.skipped) - MAX_SKIPPED:,} more; --json lists them"))

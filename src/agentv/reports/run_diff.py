@@ -47,9 +47,13 @@ def _table(diff: RunDiff, style: Style) -> list[str]:
     name_width = min(room, max(map(display_width, names)))
     heads = [f"{_short(name):<{width}}" for name, width in zip(diff.groups, widths, strict=True)]
     lines = [f"  {'':<3}  {'':<{name_width}}  {'  '.join(heads)}".rstrip()]
+    turn: int | None = None
     for number, (column, name, row) in enumerate(zip(shown, names, cells, strict=True)):
         parts = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
         numbers = f"{column.first}/{totals[0]}  {column.second}/{totals[1]}"
+        if column.turn is not None and column.turn != turn:
+            turn = column.turn
+            lines.append(f"  turn {turn}")
         line = f"  {number:>3}  {fit(name, name_width)}  {parts}  {numbers}".rstrip()
         is_first = diff.first is not None and diff.first.column == number
         lines.append(style.paint("red", f"{line}  <- first divergence") if is_first else line)

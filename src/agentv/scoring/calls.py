@@ -260,6 +260,7 @@ def join_calls(calls: Sequence[Calls], replies: Sequence[ProviderResponse]) -> C
     """Return the calls of a conversation, given those of its turns and their replies.
 
     A turn that does not tell its calls makes those of the whole conversation a lower bound, unless no turn tells any.
+    A call that waited for an approval has its result in a later turn.
     """
     warnings = tuple([f"turn {turn}: {warning}" for turn, known in enumerate(calls, 1) for warning in known.warnings])
     if all(known.source is None for known in calls):
@@ -270,14 +271,50 @@ def join_calls(calls: Sequence[Calls], replies: Sequence[ProviderResponse]) -> C
         if known.source is None:
             unread.append(Unread(path=f"turns[{turn}]", reason=UNTOLD))
     summaries = [known.summary for known in calls if known.summary is not None]
+    summary = _add_summaries(summaries) if summaries else None
+    joined = None if _has_counts_only(calls) else tuple([call for known in calls for call in known.calls or ()])
+    if joined is not None and (paired := _pair_later_results(calls, replies)) is not None:
+        errors = _count_errors(paired) - _count_errors(joined)
+        summary = None if summary is None else replace(summary, error_count=summary.error_count + errors)
+        joined = paired
     return Calls(
         source=_source_of_turns(calls),
-        calls=None if _has_counts_only(calls) else tuple([call for known in calls for call in known.calls or ()]),
-        summary=_add_summaries(summaries) if summaries else None,
+        calls=joined,
+        summary=summary,
         complete=all(known.complete and known.source is not None for known in calls),
         unread=tuple(unread),
         warnings=warnings,
     )
+
+
+def _pair_later_results(calls: Sequence[Calls], replies: Sequence[ProviderResponse]) -> tuple[ToolCall, ...] | None:
+    """Return all calls, those without a result with that of a later turn; `None` if no later turn has one."""
+    joined: list[ToolCall] = []
+    waiting: dict[str, int] = {}
+    is_changed = False
+    for known, reply in zip(calls, replies, strict=True):
+        for message in reply.output_messages or () if waiting else ():
+            if message.role == "tool" and (position := waiting.pop(message.tool_call_id or "", None)) is not None:
+                joined[position] = _with_result(joined[position], message)
+                is_changed = True
+        for call in known.calls or ():
+            if call.id and call.output is UNSET:
+                waiting[call.id] = len(joined)
+            joined.append(call)
+    return tuple(joined) if is_changed else None
+
+
+def _with_result(call: ToolCall, message: Message) -> ToolCall:
+    extra = message.metadata or {}
+    status = _status(extra.get("status"))
+    if status is None and call.status != "pending":  # a call with a result is no longer pending
+        status = call.status
+    output = extra.get("output", message.content)
+    return replace(call, output=output, status=status, error=_first(call.error, extra.get("error")))
+
+
+def _count_errors(calls: Iterable[ToolCall]) -> int:
+    return sum(call.effective_status == "error" for call in calls)
 
 
 def _has_counts_only(calls: Sequence[Calls]) -> bool:

@@ -1,4 +1,4 @@
-"""Descriptions of evaluators and their keys, for `agentv evaluators describe`."""
+"""Descriptions of evaluators and providers with their keys, for `describe` of their commands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from agentv.registry import find_evaluator
+from agentv.registry import find_evaluator, find_provider
 from agentv.spec.schema import field_docs
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ TYPE_WORDS = {
 
 
 class EvaluatorKey(NamedTuple):
-    """One key of an evaluator."""
+    """One key of an evaluator or a provider."""
 
     name: str
     type: str
@@ -35,7 +35,7 @@ class EvaluatorKey(NamedTuple):
     """`None` if there is none, or an empty one."""
     description: str
     own: bool
-    """False for keys that all evaluators have."""
+    """False for keys that all evaluators, or all providers, have."""
 
 
 class EvaluatorDescription(NamedTuple):
@@ -50,13 +50,44 @@ class EvaluatorDescription(NamedTuple):
     examples: tuple[Any, ...]
 
 
+class ProviderDescription(NamedTuple):
+    """Description of a provider."""
+
+    name: str
+    summary: str
+    executes: bool
+    keys: list[EvaluatorKey]
+
+
 def describe(name: str) -> EvaluatorDescription:
     """Return the description of a registered evaluator type."""
     cls: Any = find_evaluator(name)
+    return EvaluatorDescription(
+        name=name.replace("-", "_"),
+        summary=first_paragraph(cls.__doc__),
+        executes=cls.executes,
+        nested=cls.nested,
+        keys=_describe_keys(cls, "type", cls.nested),
+        examples=cls.examples,
+    )
+
+
+def describe_provider(name: str) -> ProviderDescription:
+    """Return the description of a registered provider."""
+    cls: Any = find_provider(name)
+    return ProviderDescription(
+        name=name.replace("-", "_"),
+        summary=first_paragraph(cls.__doc__),
+        executes=cls.executes,
+        keys=_describe_keys(cls, "provider"),
+    )
+
+
+def _describe_keys(cls: Any, tag: str, nested: str | None = None) -> list[EvaluatorKey]:
+    """Return the keys of a class, the required ones first, without the key that chooses the class."""
     common = _common_fields(cls)
     _, parts = msgspec.json.schema_components([cls], ref_template=REF)
     schemas, docs = parts[cls.__name__]["properties"], field_docs(cls)
-    nested: str | None = cls.nested
     keys = [
         EvaluatorKey(
             name=field.encode_name,
@@ -67,21 +98,14 @@ def describe(name: str) -> EvaluatorDescription:
             own=field.name not in common,
         )
         for field in msgspec.structs.fields(cls)
-        if field.name != "type"
+        if field.name != tag
     ]
     keys.sort(key=lambda key: not key.required)
-    return EvaluatorDescription(
-        name=name.replace("-", "_"),
-        summary=first_paragraph(cls.__doc__),
-        executes=cls.executes,
-        nested=nested,
-        keys=keys,
-        examples=cls.examples,
-    )
+    return keys
 
 
 def _common_fields(cls: Any) -> frozenset[str]:
-    """Return the fields of the base class of all evaluators."""
+    """Return the fields of the base class of all evaluators, or of all providers."""
     bases = [base for base in cls.__mro__ if base is not msgspec.Struct and issubclass(base, msgspec.Struct)]
     return frozenset(bases[-1].__struct_fields__) if len(bases) > 1 else frozenset()
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"
 """Fact that the user does not know."""
+_MAX_PLAIN = 1e15
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")
 
 
@@ -130,7 +131,10 @@ def _fact(name: str, written: FactEntry | str | float) -> Fact:
 
 
 def _text(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+    """Return a value as it is told: a number with all of its digits, and without a fraction of zero."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_PLAIN:
+        return str(int(value))
+    return str(value)
 
 
 def _stop_rules(stop: StopEntry) -> StopRules:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentv.errors import FormatError
 from agentv.jsonio import parse_json
@@ -32,14 +32,29 @@ def find_format(name: str) -> TraceFormat:
     return found
 
 
-def detect(file: TraceFile) -> tuple[TraceFormat | None, TraceSample]:
-    """Return the format of a file, `None` if it is unknown, and its beginning."""
+class DetectedFormat(NamedTuple):
+    """The format of a file."""
+
+    format: TraceFormat | None
+    """`None` if it is unknown."""
+    sample: TraceSample
+    """The beginning of the file."""
+    failed: dict[str, Exception]
+    """Formats of plugins that could not be tried."""
+
+
+def detect(file: TraceFile) -> DetectedFormat:
+    """Return the format of a file, from its first 64 KB."""
     sample = sample_of(file.name, file.head)
+    failed: dict[str, Exception] = {}
     for name in trace_format_names():
-        format_ = find_trace_format(name)
-        if format_ is not None and format_.detect(sample):
-            return format_, sample
-    return None, sample
+        try:
+            format_ = find_trace_format(name)
+            if format_ is not None and format_.detect(sample):
+                return DetectedFormat(format_, sample, failed)
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+            failed[name] = error
+    return DetectedFormat(None, sample, failed)
 
 
 def sample_of(name: str, head: bytes) -> TraceSample:

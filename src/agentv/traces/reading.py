@@ -19,11 +19,16 @@ if TYPE_CHECKING:
 
     from agentv.model.session import Session
     from agentv.model.span import OtelSpan
+    from agentv.protocols.traces import TraceFormat, TraceSample
     from agentv.traces.files import TraceFile
 
 _UNKNOWN = "no known trace format; name one with --format, `agentv score --formats` lists them"
 _EMPTY = "the file is empty"
 _MAX_LOST = 1000
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {describe_error(error)}"
 
 
 class StrictError(FormatError):
@@ -71,24 +76,33 @@ class TraceReading:
         for file in self._files:
             self._file = file
             for session in self._read_file(file):
-                self.coverage.add(session)
-                yield session
+                if self._count(session, file.name):
+                    yield session
         self._file = None
         if self._spans is None:
             return
         try:
             for session in self._join(self._spans):
-                self.coverage.add(session)
-                yield session
+                if self._count(session, session.place):
+                    yield session
         finally:
             self._spans.close()
+
+    def _count(self, session: Session, place: str) -> bool:
+        """Count a session; return `False`, with a report, for a value of a plugin's reader that is none."""
+        try:
+            self.coverage.add(session)
+        except Exception as error:  # noqa: BLE001 - a plugin may yield anything
+            self.skip(place, f"the reader returned a session that cannot be used: {_describe(error)}")
+            return False
+        return True
 
     def _read_file(self, file: TraceFile) -> Iterator[Session]:
         try:
             if not file.head.strip():
                 self.note(_EMPTY)
                 return
-            format_, sample = (self._format, sample_of(file.name, file.head)) if self._format else detect(file)
+            format_, sample = (self._format, sample_of(file.name, file.head)) if self._format else self._detect(file)
             if format_ is None:
                 self._skip_unknown(file)
                 return
@@ -98,6 +112,15 @@ class TraceReading:
             raise
         except (*PARSE_ERRORS, *READ_ERRORS) as error:
             self.skip(file.name, describe_error(error))
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything, and a mistake must not end the command
+            self.skip(file.name, f"the reader failed: {_describe(error)}")
+
+    def _detect(self, file: TraceFile) -> tuple[TraceFormat | None, TraceSample]:
+        """Return the format of a file and its beginning; formats that cannot be tried are noted."""
+        detected = detect(file)
+        for name, error in detected.failed.items():
+            self.note(f"the trace format {name!r} cannot be tried: {_describe(error)}")
+        return detected.format, detected.sample
 
     def _skip_unknown(self, file: TraceFile) -> None:
         """Report a file of no known format: as a mistake if it was named, else as one of a folder that is ignored."""
@@ -111,7 +134,11 @@ class TraceReading:
         notes: Counter[str] = Counter()
         for group in store.groups():
             files = {span.file for span in group.spans}
-            session = join_spans(group.key, group.spans, notes)
+            try:
+                session = join_spans(group.key, group.spans, notes)
+            except Exception as error:  # noqa: BLE001 - hostile spans must not end the command
+                self.skip(group.spans[0].place, f"session {group.key!r} cannot be read: {_describe(error)}")
+                continue
             if session is not None:
                 lost = [place for index in sorted(files) for place in self._lost.get(index, ())]
                 yield with_lost_records(session, lost)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _items = msgspec.json.Decoder(list[Raw]).decode
 _decode = msgspec.json.Decoder().decode
-_MAX_DETAIL = 120
+_MAX_DETAIL, _MAX_ADVICE = 120, 400
 PARSE_ERRORS = (ValueError, RecursionError)
 """Errors of data that is not what it should be; errors of the parsers are among them."""
 
@@ -42,16 +42,25 @@ def parse_record(data: bytes | Raw) -> Any:
 def describe_error(error: BaseException) -> str:
     """Return the reason why data could not be read, in a few words."""
     text = str(error) or type(error).__name__
-    return text if len(text) <= _MAX_DETAIL else f"{text[:_MAX_DETAIL]}…"
+    # A message of our own may end with an advice; one of a parser may quote the data.
+    limit = _MAX_ADVICE if isinstance(error, FormatError) else _MAX_DETAIL
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
-def iter_records(file: TraceSource, sink: TraceSink, *, as_lines: bool) -> Iterator[TraceRecord]:
-    """Yield the records of a file: its lines, or the elements of its document; a cut last line is reported."""
+def iter_records(
+    file: TraceSource, sink: TraceSink, *, as_lines: bool, lost: list[str] | None = None
+) -> Iterator[TraceRecord]:
+    """Yield the records of a file: its lines, or the elements of its document.
+
+    A line that is too long is reported, and its place added to `lost`.
+    """
     if as_lines:
         for line in file.lines():
             place = f"{file.name}:{line.number}"
             if not line.data:
                 sink.skip(place, "the line is longer than 512 MB")
+                if lost is not None:
+                    lost.append(place)
             else:
                 yield TraceRecord(place, line.data)
         return

@@ -1,4 +1,4 @@
-"""What the test suites of other matchers ask of theirs, asked of ours by the rows of `docs/guide/moving-here.md`.
+"""Questions of the test suites of other matchers, asked of the rows of the pages on moving here.
 
 The questions are theirs, the data and the words are not. An answer that is another one than theirs says so.
 """

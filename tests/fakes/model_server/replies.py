@@ -54,6 +54,8 @@ FIXED = {
     "remote": Reply("It rains in Bergen.", remote="rain"),
     "cached": Reply("Yes.", counts=Counts(1000, 3, cached=900, written=50)),
     "no-usage": Reply("Yes.", counts=None),
+    "user": Reply('{"message": "It is order A-17.", "stop": false, "reason": "asked"}'),
+    "inventing-user": Reply('{"message": "It is order B-99.", "stop": false, "reason": "asked"}'),
 }
 
 

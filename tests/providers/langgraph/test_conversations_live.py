@@ -11,6 +11,8 @@ from msgspec import UNSET
 
 from agentv.model.response import ProviderResponse
 from agentv.providers.langgraph import LangGraph
+from agentv.scoring.calls import resolve_calls
+from agentv.scoring.turns import Exchange, combine_turns
 from tests.support.langgraph_requests import look, target
 from tests.support.talks import Talk, error_of, opened
 
@@ -118,6 +120,10 @@ def test_calls_are_pending_until_a_turn_decides(replies: dict[str, list[Provider
     assert decided.text
     assert calls(decided) == []
     assert not decided.unread, "the calls are in the request"
+    whole = resolve_calls(combine_turns([Exchange((), pending), Exchange((), decided)])).calls or ()
+    statuses = {"reviewed": ["ok", "denied"], "careful": ["ok", "ok"]}
+    assert [call.effective_status for call in whole] == statuses[name]
+    assert all(call.output is not UNSET for call in whole)
 
 
 @pytest.mark.parametrize("name", ["resumed at once", "resumed without a question"])

@@ -50,7 +50,7 @@ def test_an_answer_rejects_the_calls_that_it_was_asked_about(
     questions: list[Any], answer: Any, rejected: set[str]
 ) -> None:
     interrupts = [{"id": str(at), "value": value} for at, value in enumerate(questions)]
-    assert rejected_calls(interrupts, answer, REPLY) == rejected
+    assert rejected_calls(interrupts, answer, REPLY.output_messages or ()) == rejected
 
 
 def test_a_call_that_was_carried_out_all_the_same_is_not_denied() -> None:

@@ -5,7 +5,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -100,6 +104,13 @@ class TestStopRules:
         assert len(simulate(case, says("Done.")).turns) == 2
 
 
+@pytest.mark.parametrize(("number", "told"), [(1234567.25, "1234567.25"), (12.0, "12"), (7, "7"), (0.1, "0.1")])
+def test_numbers_are_told_with_all_digits(number: float, told: str) -> None:
+    case = {"simulate": {"opening": "Hi.", "facts": {"price": number}, "stop": {"max_turns": 2}}}
+    record = simulate(case, says("What was the price?"), include_messages=True)
+    assert [message.text for message in record.messages if message.role == "user"] == ["Hi.", told]
+
+
 def flow(seed: int, count: int) -> set[bytes]:
     """Run the same flow many times in random order, and return the different trajectories."""
     case = {
@@ -110,16 +121,28 @@ def flow(seed: int, count: int) -> set[bytes]:
     random.Random(seed).shuffle(cases)  # noqa: S311 - an order
     results = agentv.evaluate({"cases": cases}, target=refund_agent, max_concurrency=50, include_messages=True).results
     assert {record.ended_by for record in results} == {"goal"}
+    assert {len(record.turns or ()) for record in results} == {12}
     return {msgspec.json.encode(record.messages) for record in results}
 
 
+def trajectories(hash_seed: int, order: int, count: int) -> set[bytes]:
+    """Run the flow in a process with another order of sets and dictionaries, and return the different trajectories."""
+    code = f"import sys; from {__name__} import flow; print(*(each.hex() for each in flow({order}, {count})))"
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+    root = Path(__file__).parents[3]
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=True)
+    return {bytes.fromhex(word) for word in done.stdout.split()}
+
+
 def test_the_same_facts_give_the_same_trajectory() -> None:
-    assert len(flow(1, 25)) == 1
+    assert len(flow(1, 25) | trajectories(7, 2, 25)) == 1
 
 
 @pytest.mark.soak
 def test_the_same_facts_give_the_same_trajectory_a_thousand_times() -> None:
-    assert len(flow(2, 1000)) == 1
+    """Two hash seeds, 50 conversations at once, in random order: one trajectory of twelve turns."""
+    assert len(trajectories(0, 3, 1000) | trajectories(4_294_967_295, 4, 1000)) == 1
 
 
 class TestUserModel:

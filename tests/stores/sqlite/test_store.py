@@ -148,7 +148,7 @@ class TestFile:
 
     def test_a_newer_file_is_refused(self, store: SqliteStore, path: Path) -> None:
         store.close()
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path)) as db, db:
             db.execute("PRAGMA user_version = 999")
         db.close()
         with pytest.raises(StoreError, match=r"written by a newer agentv .* version 999, .* update agentv"):
@@ -157,7 +157,7 @@ class TestFile:
     @pytest.mark.parametrize("version", [0, 1, 75])
     def test_a_database_of_another_program_is_left_alone(self, path: Path, version: int) -> None:
         path.parent.mkdir()
-        with sqlite3.connect(path) as db:
+        with closing(sqlite3.connect(path)) as db, db:
             db.execute("CREATE TABLE theirs (x)")
             db.execute(f"PRAGMA user_version = {version}")
         db.close()
@@ -304,7 +304,7 @@ def crashed(path: Path, processes: list[SqliteStore], who: int) -> Path:
         shutil.copy2(each, folder / each.name)
     owner = processes[who]._owner  # noqa: SLF001 - it dies here, which nobody but a test can arrange
     copy = folder / path.name
-    with sqlite3.connect(copy) as db:
+    with closing(sqlite3.connect(copy)) as db, db:
         db.execute("UPDATE owners SET pid = ?, born = '1' WHERE id = ?", (NOBODY, owner.id))
     db.close()
     other = processes[1 - who]

@@ -83,6 +83,7 @@ def _convert_file(path: Path, source: str | None, root: Path) -> Conversion:
     folder = path.parent.relative_to(root).as_posix()
     conversion = Conversion(document, TOOLS[name], eval_name(path), "" if folder == "." else folder)
     SOURCES[name].convert(conversion)
+    conversion.finish()
     return conversion
 
 

@@ -12,27 +12,30 @@ from agentv.api.convert.base import (
     CaseOrigin,
     Ids,
     UntranslatableError,
+    as_list,
+    as_mapping,
     check_evaluator,
     finish_case,
     missing_target,
     slug,
 )
 from agentv.api.convert.promptfoo.text import literal
+from agentv.api.convert.report import Place
 from agentv.api.convert.source import SourceDocument
-from agentv.api.convert.writer import Remark
+from agentv.api.convert.writer import Remark, plain_data
 from agentv.errors import FormatError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from agentv.api.convert.base import Conversion
-    from agentv.api.convert.report import Place
 
 CHECKS = "adk_checks.py"
 DEFAULT_CRITERIA: dict[str, Any] = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 """The criteria of ADK where there is no `test_config.json`."""
 _MODES = {"EXACT": "exact", "IN_ORDER": "in_order", "ANY_ORDER": "superset"}
 _MATCH_TYPES = tuple(_MODES)
+_SNAKE = re.compile(r"(?<=[a-z0-9])_([a-z])")
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _SERVICE = "it needs a service: Vertex AI's"
 _WITHOUT = {
@@ -46,7 +49,25 @@ _DETERMINISTIC = {
 }
 _ZERO_OR_ONE = {"tool_trajectory_avg_score", "final_response_match_v2"}
 """Criteria whose score of a turn is 0 or 1."""
+USER = "simulated-user"
+MAX_INVOCATIONS = 20
+"""Turns of a simulated conversation, unless `test_config.json` says otherwise."""
+_USER = "ADK asks Gemini to play the user by default: name the model that does"
+_NO_ANSWER = "no response is expected, and ADK compares the answer with an empty text, which no answer passes"
+_ID = re.compile(r"[A-Za-z0-9][\w.:-]*")
 _TARGET = "name the agent: `provider: python` with `function: package.module:root_agent`"
+
+
+class _CamelPlace(Place):
+    """A place in a document whose keys are in camel case, named by keys in snake case."""
+
+    __slots__ = ()
+
+    def at(self, *keys: str | int) -> Place:
+        """Return the place of a key or an index below this one."""
+        return super().at(
+            *(_SNAKE.sub(lambda match: match[1].upper(), key) if isinstance(key, str) else key for key in keys)
+        )
 
 
 class Invocation(Struct, frozen=True):
@@ -62,6 +83,8 @@ def is_evalset(data: Any, path: Path) -> bool:
     """Tell whether a document is an evalset, of the current schema or the older one."""
     del path
     if isinstance(data, Mapping):
+        if "eval_case_results" in data or "evalCaseResults" in data:
+            return False  # the results of an evalset
         return any(key in data for key in ("eval_set_id", "evalSetId", "eval_cases", "evalCases"))
     if not isinstance(data, list) or not data or not all(isinstance(item, Mapping) for item in data):
         return False
@@ -70,7 +93,10 @@ def is_evalset(data: Any, path: Path) -> bool:
 
 def convert(conversion: Conversion) -> None:
     """Convert an evalset: a case for each of its cases."""
-    data, place = _snake(conversion.document.data), conversion.place()
+    source = conversion.document.data
+    is_camel = isinstance(source, Mapping) and ("evalCases" in source or "evalSetId" in source)
+    data = _snake(source)
+    place = _CamelPlace(conversion.document, conversion.report) if is_camel else conversion.place()
     criteria, criteria_place = _criteria(conversion)
     entries, entries_place = _entries(data, place)
     for key in data if isinstance(data, Mapping) else ():
@@ -82,17 +108,24 @@ def convert(conversion: Conversion) -> None:
         cases.append(case)
         origins.append(origin)
     result: dict[str, Any] = {}
-    description = data.get("description") or data.get("name") if isinstance(data, Mapping) else None
-    if isinstance(description, str) and description:
-        result["description"] = description
+    names = {key: data[key] for key in ("eval_set_id", "name", "description") if as_mapping(data).get(key)}
+    if slug(str(names.get("eval_set_id", ""))) == conversion.name:
+        del names["eval_set_id"]
+    if names:
+        result["description"] = str(list(names.values())[-1])
     place.note("target", _TARGET)
     result["targets"] = [missing_target("agent", _TARGET)]
+    if any("simulate" in case for case in plain_data(cases)):
+        place.note("conversation_scenario", _USER)
+        result["target"] = "agent"
+        result["targets"].append(missing_target(USER, _USER))
     if _has_judge(cases):
         place.note("judge", "ADK asks Gemini by default: name the model that judges")
         result |= {"judge": "judge", "target": "agent"}
         result["targets"].append(missing_target("judge", "name the model that judges"))
     result["cases"] = cases
-    conversion.add_eval("", result, origins)
+    header = [f"{key}: {value}" for key, value in names.items() if str(value) != result["description"]]
+    conversion.add_eval("", result, origins, header=header)
 
 
 def _snake(value: Any) -> Any:
@@ -118,8 +151,15 @@ def _criteria(conversion: Conversion) -> tuple[Mapping[str, Any], Place]:
             return {}, conversion.place()
         place = conversion.place("", document)
         data = document.data if isinstance(document.data, Mapping) else {}
+        simulator = as_mapping(data.get("user_simulator_config") or data.get("userSimulatorConfig"))
+        limit = simulator.get("max_allowed_invocations", simulator.get("maxAllowedInvocations"))
+        conversion.user_turns = limit if type(limit) is int and limit > 0 else None
+        for key, value in simulator.items():
+            if key not in {"max_allowed_invocations", "maxAllowedInvocations"} and value:
+                where = place.at("user_simulator_config", key)
+                where.leave_out(f"user_simulator_config.{key}", "the target of the simulated user says so")
         for key in data:
-            if key != "criteria":
+            if key not in {"criteria", "user_simulator_config", "userSimulatorConfig"}:
                 place.at(key).leave_out(key, "this key of `test_config.json` has no counterpart")
         criteria = data.get("criteria")
         if isinstance(criteria, Mapping):
@@ -145,39 +185,96 @@ def _case(
 ) -> tuple[Any, CaseOrigin]:
     entry = entry if isinstance(entry, Mapping) else {}
     name = str(entry.get("eval_id") or entry.get("name") or "case")
-    case_id = ids.take(slug(name.rpartition("/")[2].removesuffix(".test.json")) or "case")
+    short = name.rpartition("/")[2].removesuffix(".test.json")
+    case_id = ids.take(short if _ID.fullmatch(short) else slug(short) or "case")
     case: dict[Any, Any] = {"id": case_id}
+    if case_id != name:
+        case["description"] = name
     _report_case_keys(entry, place)
-    state = _state(entry)
+    session = as_mapping(entry.get("session_input") or entry.get("initial_session"))
+    state = dict(as_mapping(session.get("state")))
+    who = {key: session[key] for key in ("app_name", "user_id") if session.get(key)}
+    if who:
+        case["metadata"] = who
     turns = _invocations(entry, place)
-    if not turns:
-        reason = "a conversation that a model plays" if entry.get("conversation_scenario") else "no conversation"
-        place.leave_out("conversation", f"it is {reason}")
-        case |= {"input": f"({reason})", "skip": f"it is {reason}: write its turns"}
+    scenario = as_mapping(entry.get("conversation_scenario"))
+    if not turns and not scenario.get("conversation_plan"):
+        place.leave_out("conversation", "it has none")
+        case |= {"input": "(no conversation)", "skip": "it has no conversation: write its turns"}
         return case, CaseOrigin(case_id, name, "", {}, str(case["skip"]))
-    evaluators: list[Any] = []
-    if len(turns) > 1:
-        written: list[dict[str, Any]] = [
-            {"user": turn.text, **({"expected": turn.answer} if turn.answer else {})} for turn in turns
-        ]
-        case["turns"] = written
-        for key, value in criteria[0].items():
-            whole, of_turns = _conversation_evaluators(key, value, turns, criteria[1].at(key), entry, conversion)
-            evaluators += whole
-            for turn, found in zip(written, of_turns, strict=False):
-                turn.setdefault("evaluators", []).append(found)
+    if turns:
+        evaluators = _add_turns(case, turns, criteria, place, entry, conversion)
     else:
+        case["simulate"] = _simulation(scenario, place.at("conversation_scenario"), conversion)
+        turns, evaluators = [Invocation("", (), "", place)], []
         for key, value in criteria[0].items():
-            evaluators += _evaluators(key, value, turns[0], criteria[1].at(key), entry, conversion)
-        case["input"] = turns[0].text
-        if turns[0].answer:
-            case["expected_messages"] = turns[0].answer
+            evaluators += _scenario_evaluators(key, value, turns[0], criteria[1].at(key), entry, conversion)
     if state:
         case["vars"] = state
         place.note("session_input.state", "the state of the session is in `vars`: the agent gets them in its request")
     is_checked = any("evaluators" in turn for turn in case.get("turns", ()))
     reason = finish_case(case, evaluators, "none of its criteria could be converted", has_defaults=is_checked)
     return conversion.with_comments(place, case), CaseOrigin(case_id, name, turns[0].text, state, reason)
+
+
+def _add_turns(  # noqa: PLR0913, PLR0917 - a conversation, and all that it is checked by
+    case: dict[Any, Any],
+    turns: list[Invocation],
+    criteria: tuple[Mapping[str, Any], Place],
+    place: Place,
+    entry: Mapping[str, Any],
+    conversion: Conversion,
+) -> list[Any]:
+    """Add the input or the turns of a case; return the evaluators of the whole case."""
+    evaluators: list[Any] = []
+    wanted = {key: value for key, value in criteria[0].items() if not _is_unmet_default(key, criteria[0], turns, place)}
+    if len(turns) == 1:
+        for key, value in wanted.items():
+            evaluators += _evaluators(key, value, turns[0], criteria[1].at(key), entry, conversion)
+        case["input"] = turns[0].text
+        if turns[0].answer:
+            case["expected_messages"] = turns[0].answer
+        return evaluators
+    written: list[dict[str, Any]] = [
+        {"user": turn.text, **({"expected": turn.answer} if turn.answer else {})} for turn in turns
+    ]
+    case["turns"] = written
+    for key, value in wanted.items():
+        whole, of_turns = _conversation_evaluators(key, value, turns, criteria[1].at(key), entry, conversion)
+        evaluators += whole
+        for turn, found in zip(written, of_turns, strict=False):
+            turn.setdefault("evaluators", []).append(found)
+    return evaluators
+
+
+def _is_unmet_default(key: str, criteria: Mapping[str, Any], turns: list[Invocation], place: Place) -> bool:
+    """Tell whether a criterion that nobody wrote compares answers with responses that are not there; report it."""
+    if criteria is not DEFAULT_CRITERIA or key != "response_match_score" or all(turn.answer for turn in turns):
+        return False
+    place.leave_out(key, _NO_ANSWER)
+    return True
+
+
+def _simulation(scenario: Mapping[str, Any], place: Place, conversion: Conversion) -> dict[str, Any]:
+    """Return the simulated user of a scenario: how it begins, and what it wants."""
+    for key in scenario:
+        if key not in {"starting_prompt", "conversation_plan"} and scenario[key]:
+            place.at(key).leave_out(f"conversation_scenario.{key}", "it has no counterpart")
+    limit = conversion.user_turns or MAX_INVOCATIONS
+    simulate: dict[str, Any] = {"user": "model", "target": USER, "goal": str(scenario["conversation_plan"]).strip()}
+    if isinstance(scenario.get("starting_prompt"), str) and scenario["starting_prompt"].strip():
+        simulate["opening"] = scenario["starting_prompt"].strip()
+    return {**simulate, "stop": {"max_turns": limit}}
+
+
+def _scenario_evaluators(  # noqa: PLR0913, PLR0917 - a criterion, and all that it is about
+    key: str, value: Any, turn: Invocation, place: Place, entry: Mapping[str, Any], conversion: Conversion
+) -> list[Any]:
+    """Return the evaluators of a criterion for a simulated conversation, which expects no calls and no responses."""
+    if key not in {"tool_trajectory_avg_score", "response_match_score"}:
+        return _evaluators(key, value, turn, place, entry, conversion)
+    reason = "it compares with an expected conversation, and a simulated one has none"
+    return [Remark(place.leave_out(key, reason).remark)]
 
 
 def _conversation_evaluators(  # noqa: PLR0913, PLR0917 - a criterion, and all that it is about
@@ -250,12 +347,6 @@ def _report_case_keys(entry: Mapping[str, Any], place: Place) -> None:
             place.at(key).leave_out(key, "this key of a case has no counterpart")
 
 
-def _state(entry: Mapping[str, Any]) -> dict[str, Any]:
-    session = entry.get("session_input") or entry.get("initial_session")
-    state = session.get("state") if isinstance(session, Mapping) else None
-    return dict(state) if isinstance(state, Mapping) else {}
-
-
 def _invocations(entry: Mapping[str, Any], place: Place) -> list[Invocation]:
     turns: list[Invocation] = []
     if isinstance(entry.get("data"), list):
@@ -265,7 +356,10 @@ def _invocations(entry: Mapping[str, Any], place: Place) -> list[Invocation]:
                 for use in item.get("expected_tool_use") or ()
                 if isinstance(use, Mapping)
             ]
-            where = place.at("data", at) if place.path else place
+            where = place.at("data", at) if place.path else place.at(at)
+            for key in item:
+                if key not in {"query", "reference", "expected_tool_use"} and item[key]:
+                    where.at(key).leave_out(key, "this key of a query has no counterpart")
             turns.append(
                 Invocation(str(item.get("query") or ""), tuple(calls), str(item.get("reference") or ""), where)
             )
@@ -274,10 +368,32 @@ def _invocations(entry: Mapping[str, Any], place: Place) -> list[Invocation]:
     for at, item in enumerate(conversation if isinstance(conversation, list) else []):
         if isinstance(item, Mapping):
             where = place.at("conversation", at)
+            _report_unread(item, where)
             turns.append(
                 Invocation(_text(item.get("user_content")), _calls(item), _text(item.get("final_response")), where)
             )
     return turns
+
+
+def _report_unread(item: Mapping[str, Any], place: Place) -> None:
+    """Report the parts of an invocation that have no counterpart."""
+    known = {"invocation_id", "user_content", "final_response", "intermediate_data", "creation_timestamp"}
+    for key, value in item.items():
+        if key not in known and value:
+            place.at(key).leave_out(key, "this key of an invocation has no counterpart")
+    for key in ("user_content", "final_response"):
+        content = as_mapping(item.get(key))
+        for name, value in content.items():
+            if name not in {"parts", "role"} and value:
+                place.at(key, name).leave_out(f"{key}.{name}", "the content of a message is in its `parts`")
+        for part in as_list(content.get("parts")):
+            if any(value for name, value in as_mapping(part).items() if name not in {"text", "thought_signature"}):
+                place.at(key).leave_out(f"{key}.parts", "only texts are kept")
+    data = as_mapping(item.get("intermediate_data"))
+    for key, value in data.items():
+        if key not in {"tool_uses", "invocation_events"} and value:
+            reason = "what agents say and tools return on the way is not compared"
+            place.at("intermediate_data", key).leave_out(key, reason)
 
 
 def _text(content: Any) -> str:

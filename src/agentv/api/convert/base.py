@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, field
 
 from agentv.api.convert.report import ConversionReport, Place
-from agentv.api.convert.writer import Commented, Remark, plain_data, write_eval
+from agentv.api.convert.writer import Commented, Remark, find_remarks, plain_data, write_eval
 from agentv.errors import SpecError
 from agentv.spec.evaluators import check_evaluators
 
@@ -71,6 +71,8 @@ class Conversion:
         self.report = ConversionReport()
         self.evals: list[ConvertedEval] = []
         self.files: dict[str, bytes] = {}
+        self.user_turns: int | None = None
+        """Largest number of turns of a simulated user, if the source has a setting for it."""
         self.case_count = 0
         """Number of test cases of the source that are in the output."""
 
@@ -97,6 +99,14 @@ class Conversion:
         self.evals.append(ConvertedEval(name, data, [origin, *comments, *(header or [])], origins))
         self.case_count += len(origins)
 
+    def finish(self) -> None:
+        """Add everything that was left out, and is not yet a comment at its place, to the top of the first eval."""
+        if not self.evals:
+            return
+        placed = {str(remark) for eval_ in self.evals for remark in find_remarks(eval_.data)}
+        missing = [item.remark for item in self.report.findings if item.kind == "left_out"]
+        self.evals[0].header += [text for text in dict.fromkeys(missing) if text not in placed]
+
     def helper(self, name: str) -> str:
         """Add a helper file to the output and return its name for an evaluator."""
         self.files[name] = files("agentv.api.convert.helpers").joinpath(name).read_bytes()
@@ -121,6 +131,12 @@ class Conversion:
         """Add a file to the output and return its name."""
         self.files[name] = content.encode()
         return name
+
+    @staticmethod
+    def heading(place: Place, key: str, count: int) -> list[Remark]:
+        """Return the comments of a key whose value is a list, without those of its items."""
+        above, behind = place.document.comments(place.at(key).path, tuple(f"[{at}]" for at in range(count)))
+        return [Remark(text) for text in (*above, behind) if text]
 
     def with_comments(self, place: Place, value: Any) -> Any:
         """Return a value with the comments of its place in the source."""
@@ -155,6 +171,16 @@ def slug(text: str) -> str:
 def missing_target(name: str, message: str) -> dict[str, Any]:
     """Return a target that answers every request with an error: the place of one that could not be converted."""
     return {"name": name, "provider": "mock", "reply": {"error": {"kind": "agent", "message": message}}}
+
+
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return a mapping as it is, and an empty one for anything else."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a list as it is, and an empty one for anything else."""
+    return value if isinstance(value, list) else []
 
 
 def is_number(value: Any) -> bool:

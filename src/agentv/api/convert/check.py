@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from agentv.api.convert.base import UntranslatableError, is_number
+from agentv.api.convert.base import UntranslatableError, as_mapping, is_number
 from agentv.api.convert.files import read_json_lines, read_structured
 from agentv.api.score import evaluate_reply
 from agentv.api.traces import trace_follower
@@ -163,11 +163,11 @@ def read_results(path: Path) -> list[RecordedResult]:
 
 
 def _promptfoo_result(row: Mapping[str, Any]) -> RecordedResult:
-    response = _mapping(row.get("response"))
+    response = as_mapping(row.get("response"))
     has_error = row.get("failureReason") == _PROMPTFOO_ERROR or response.get("error")
     verdict = "error" if has_error else "pass" if row.get("success") is True else "fail"
-    test = _mapping(row.get("testCase"))
-    provider = _mapping(row.get("provider"))
+    test = as_mapping(row.get("testCase"))
+    provider = as_mapping(row.get("provider"))
     reply: dict[str, Any] | None = None
     if "output" in response:
         reply = {"output_messages": [_message(response["output"])]}
@@ -176,8 +176,8 @@ def _promptfoo_result(row: Mapping[str, Any]) -> RecordedResult:
                 reply[key] = value
     return RecordedResult(
         str(test.get("description") or row.get("description") or ""),
-        str(_mapping(row.get("prompt")).get("raw") or ""),
-        _mapping(row.get("vars")) or _mapping(test.get("vars")),
+        str(as_mapping(row.get("prompt")).get("raw") or ""),
+        as_mapping(row.get("vars")) or as_mapping(test.get("vars")),
         str(provider.get("label") or provider.get("id") or ""),
         verdict,
         reply,
@@ -212,7 +212,3 @@ def _agentv_verdict(row: Mapping[str, Any]) -> str:
     if status is not None:
         return "pass" if status == "ok" else "fail"
     return "pass" if float(score or 0) >= AGENTV_THRESHOLD else "fail"
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

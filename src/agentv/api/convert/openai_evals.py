@@ -133,6 +133,8 @@ class _EvalConversion:
         if kind in {"logs", "stored_completions"}:
             reason = "its rows are logs on the server: export them as JSONL"
             self._place.at("data_source_config").leave_out(f"data_source_config.{kind}", reason)
+        elif isinstance(config, Mapping):
+            self._place.at("data_source_config").note("data_source_config", "rows are not checked against their schema")
 
     def _read_targets(self) -> list[str]:
         names: list[str] = []

@@ -101,7 +101,11 @@ class Place:
         path = self.path
         for key in keys:
             path = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}" if path else key
-        return Place(self.document, self.report, path)
+        return type(self)(self.document, self.report, path)
+
+    def sibling(self, key: str) -> Place:
+        """Return the place of another key beside this one."""
+        return type(self)(self.document, self.report, self.path.rpartition(".")[0]).at(key)
 
     @property
     def location(self) -> Location:

@@ -82,6 +82,9 @@ def render(text: str, values: Mapping[str, Any]) -> str:
         if own and own[0] not in values:
             msg = f"its template uses `{own[0]}`"
             raise RenderError(msg)
+    if "_conversation" in text and "_conversation" not in values:
+        msg = "its template uses `_conversation`"
+        raise RenderError(msg)
     try:
         return _ENVIRONMENT.from_string(text).render(dict(values))
     except (TemplateError, ValueError, TypeError, ArithmeticError, AttributeError, LookupError) as error:

@@ -45,6 +45,22 @@ def plain_data(value: Any) -> Any:
     return value
 
 
+def find_remarks(value: Any) -> Iterator[Remark]:
+    """Yield the comments in a value, at any depth."""
+    if isinstance(value, Remark):
+        yield value
+    elif isinstance(value, Commented):
+        yield from find_remarks(value.value)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if isinstance(key, Remark):
+                yield key
+            yield from find_remarks(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from find_remarks(item)
+
+
 def write_eval(data: Mapping[str, Any], header: Sequence[str] = ()) -> str:
     """Return an eval as YAML, with comments at the top."""
     lines = [_comment(text) for text in header]

@@ -13,7 +13,7 @@ from agentv.matching.text import name_match
 from agentv.model.mutation import MutatedCase, SkippedCase, Survivor
 from agentv.model.request import Scope
 from agentv.mutation.operators import MAX_MUTANTS, make_mutants
-from agentv.mutation.suggestions import Original, suggest_evaluators, to_yaml
+from agentv.mutation.suggestions import Config, Original, suggest_evaluators, to_yaml
 from agentv.scoring.calls import resolve_calls
 from agentv.scoring.scorer import CaseScorer, decide_outcome
 from agentv.spec.evaluators import can_fail, check_evaluators
@@ -128,11 +128,15 @@ class CaseMutation:
             survivors=tuple([survivor for survivor in survivors if survivor.accepted is None]),
             accepted_survivors=tuple(accepted),
             left_out=left_out,
+            persona_id=self._passing.persona_id,
         )
 
     def _skip(self, reason: str, *, measurable: bool = True) -> SkippedCase:
         eval_id, case_id = self._passing.eval.id, self._passing.case.case.id
-        return SkippedCase(eval_id=eval_id, case_id=case_id, reason=reason, measurable=measurable)
+        persona_id = self._passing.persona_id
+        return SkippedCase(
+            eval_id=eval_id, case_id=case_id, reason=reason, measurable=measurable, persona_id=persona_id
+        )
 
     def _find_survivors(
         self, run: PassingRun, original: Original, mutants: Sequence[Mutant], tally: Tally
@@ -175,22 +179,24 @@ class CaseMutation:
     def _suggestion(self, mutant: Mutant, original: Original, result: RunResult) -> str | None:
         """Return the YAML of the first evaluator that notices a mutant and that all originals pass."""
         threshold = self._passing.case.case.threshold
-        for config in suggest_evaluators(mutant, original, self._originals):
-            text = to_yaml(config if threshold is None else {**config, "required": True})
+        for found in suggest_evaluators(mutant, original, self._originals):
+            config = found if threshold is None else {**found, "required": True}
+            text = to_yaml(config)
             if text not in self._candidates:
-                self._candidates[text] = self._load(text)
+                self._candidates[text] = self._load(config, text)
             scorer = self._candidates[text]
             if scorer is None:
                 continue
-            found = evaluate_reply(scorer, mutant.response).evaluators
-            if decide_outcome((*result.evaluators, *found), threshold)[0] == "fail":
+            more = evaluate_reply(scorer, mutant.response).evaluators
+            if decide_outcome((*result.evaluators, *more), threshold)[0] == "fail":
                 return text
         return None
 
-    def _load(self, text: str) -> CaseScorer | None:
-        """Load an evaluator from YAML, and return it unless it is invalid or an original does not pass it."""
+    def _load(self, config: Config, text: str) -> CaseScorer | None:
+        """Load an evaluator, and return it unless it is invalid or an original does not pass it."""
         try:
-            checks = check_evaluators([read_yaml(text.encode()).data])
+            # Reading YAML takes longer than all the rest; plain texts are read as they were written.
+            checks = check_evaluators([config if text.isascii() else read_yaml(text.encode()).data])
         except (SpecError, YamlError):
             return None
         scorer = self._scorer_of(checks)

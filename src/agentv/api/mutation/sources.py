@@ -22,7 +22,7 @@ from agentv.providers.replay import StoredReplies
 from agentv.scoring.scorer import needs_trace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from agentv.model.response import ProviderResponse
     from agentv.model.stored import ExecutionRow, RunRow, StoredRun
@@ -49,6 +49,8 @@ class PassingCase(NamedTuple):
     case: CheckedCase
     runs: list[PassingRun]
     """Runs with different replies."""
+    persona_id: str | None = None
+    """Id of the persona of all runs; `None` if they have none."""
 
 
 class CaseSource:
@@ -56,7 +58,8 @@ class CaseSource:
 
     def __init__(self, evals: Sequence[Eval] | None, *, judges: bool = False) -> None:
         self._evals = None if evals is None else {eval_.id: eval_ for eval_ in evals}
-        self._cases: dict[str, dict[str, CheckedCase]] = {}
+        self._cases: dict[str, dict[tuple[str, str | None], CheckedCase]] = {}
+        """Cases of each eval by id and persona."""
         self._stored: dict[bytes, tuple[Eval, CheckedCase]] = {}
         self._judges = judges
 
@@ -73,8 +76,10 @@ class CaseSource:
         if eval_ is None:
             return None
         if eval_.id not in self._cases:
-            self._cases[eval_.id] = {each.case.id: each for each in eval_.cases}
-        case = self._cases[eval_.id].get(run.case_id)
+            self._cases[eval_.id] = _by_persona(eval_.cases)
+        cases = self._cases[eval_.id]
+        # An imported run may have a persona that its case does not name.
+        case = cases.get((run.case_id, run.persona_id)) or cases.get((run.case_id, None))
         return None if case is None else (eval_, case)
 
     def _find_stored(self, run: StoredRun) -> tuple[Eval, CheckedCase]:
@@ -84,6 +89,12 @@ class CaseSource:
             eval_ = Eval(id=run.eval_id, cases=[checked])
             self._stored[run.content] = (with_project_judges([eval_])[0] if self._judges else eval_, checked)
         return self._stored[run.content]
+
+
+def _by_persona(cases: Iterable[CheckedCase]) -> dict[tuple[str, str | None], CheckedCase]:
+    found = {(case.case.id, None): case for case in cases}
+    variants = [variant for case in found.values() for variant in case.variants or (case,)]
+    return found | {(case.case.id, case.case.persona_id): case for case in variants}
 
 
 def load_current(execution: ExecutionRow, store: Store, paths: Sequence[str | Path] = ()) -> list[Eval] | None:
@@ -102,20 +113,20 @@ def load_current(execution: ExecutionRow, store: Store, paths: Sequence[str | Pa
 def find_passing_cases(
     store: Store, execution: ExecutionRow, source: CaseSource, cases: Sequence[str] = ()
 ) -> Iterator[PassingCase | SkippedCase]:
-    """Yield the cases of an execution with runs that passed, in the order of the plan."""
+    """Yield the cases of an execution with runs that passed, by persona, in the order of the plan."""
     if execution.persist == "summary":
         msg = f"{execution.id} was kept without its messages (persist: summary): there is nothing to change"
         raise StoreError(msg)
     traces = StoredTraces(store, execution)
-    grouped: dict[tuple[str, str], list[RunRow]] = {}
+    grouped: dict[tuple[str, str, str | None], list[RunRow]] = {}
     for row in store.runs(execution.id):
         if cases and not any(name_match(glob, row.case_id) for glob in cases):
             continue
         if row.damage is not None or row.verdict == "pass":
-            grouped.setdefault((row.eval_id, row.case_id), []).append(row)
-    for (eval_id, case_id), rows in grouped.items():
+            grouped.setdefault((row.eval_id, row.case_id, row.persona_id), []).append(row)
+    for (eval_id, case_id, persona_id), rows in grouped.items():
         yield _read_case(store, execution, source, traces, rows) or SkippedCase(
-            eval_id=eval_id, case_id=case_id, reason=NOT_IN_EVAL
+            eval_id=eval_id, case_id=case_id, reason=NOT_IN_EVAL, persona_id=persona_id
         )
 
 
@@ -143,10 +154,13 @@ def _read_case(
                 run = PassingRun(stored.own_id or f"{execution.id}-{stored.key}", response)
                 runs.setdefault(_content(response), run)
     if found is not None and runs:
-        return PassingCase(*found, list(runs.values()))
+        return PassingCase(*found, list(runs.values()), rows[0].persona_id)
     if not reason:
         return None
-    return SkippedCase(eval_id=rows[0].eval_id, case_id=rows[0].case_id, reason=reason, measurable=False)
+    first = rows[0]
+    return SkippedCase(
+        eval_id=first.eval_id, case_id=first.case_id, reason=reason, measurable=False, persona_id=first.persona_id
+    )
 
 
 def reply_of(stored: StoredRun, traces: StoredTraces) -> ProviderResponse | None:

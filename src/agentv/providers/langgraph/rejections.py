@@ -1,4 +1,4 @@
-"""Calls that the target's `resume` value rejects, found in the interrupts of the graph."""
+"""Calls that the answer to an interrupt of the graph rejects."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from msgspec.structs import replace
 from agentv.formats.fields import objects_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from agentv.model.conversation import ToolCall
+    from agentv.model.conversation import Message, ToolCall
     from agentv.model.response import ProviderResponse
 
 _REJECTIONS = frozenset(("reject", "ignore"))
 """Answers by which a call is not carried out: LangChain's middleware has the first, the agent inbox the second."""
 
 
-def rejected_calls(interrupts: Sequence[Mapping[str, Any]], answer: Any, response: ProviderResponse) -> set[str]:
+def rejected_calls(interrupts: Sequence[Mapping[str, Any]], answer: Any, messages: Iterable[Message]) -> set[str]:
     """Return the ids of the calls without a result that an answer to these questions rejects."""
-    calls = [call for message in response.output_messages or () for call in message.tool_calls]
+    calls = [call for message in messages for call in message.tool_calls]
     waiting = [call for call in calls if call.output is UNSET and call.id is not None]
     rejected_ids: set[str] = set()
     for interrupt in interrupts:
@@ -33,11 +33,15 @@ def rejected_calls(interrupts: Sequence[Mapping[str, Any]], answer: Any, respons
 
 def with_rejected(response: ProviderResponse, rejected: Collection[str]) -> ProviderResponse:
     """Return the reply with these calls `denied`, but for those whose result says that they were carried out."""
-    messages = [
-        replace(message, tool_calls=tuple([_denied(call, rejected) for call in message.tool_calls]))
-        for message in response.output_messages or ()
-    ]
+    messages = [_denied_in(message, rejected) for message in response.output_messages or ()]
     return replace(response, output_messages=tuple(messages)) if rejected and messages else response
+
+
+def _denied_in(message: Message, rejected: Collection[str]) -> Message:
+    metadata = message.metadata or {}
+    if message.role == "tool" and message.tool_call_id in rejected and metadata.get("status") == "error":
+        return replace(message, metadata={**metadata, "status": "denied"})  # its call is in an earlier turn
+    return replace(message, tool_calls=tuple([_denied(call, rejected) for call in message.tool_calls]))
 
 
 def _denied(call: ToolCall, rejected: Collection[str]) -> ToolCall:

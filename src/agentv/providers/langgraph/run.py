@@ -138,7 +138,9 @@ class GraphInvocation:
             interrupts, self._gathered.interrupts = self._gathered.interrupts, None
             if error is not None or interrupts is None:
                 return error
-            self._rejected |= rejected_calls(interrupts, settings.resume, self._gathered.response())
+            self._rejected |= rejected_calls(
+                interrupts, settings.resume, self._gathered.response().output_messages or ()
+            )
             error = await self._run(resume_body(settings, settings.resume, interrupts))
         interrupts = self._gathered.interrupts
         if error is not None or interrupts is None or (self._request.is_conversation and not answers):
@@ -157,7 +159,10 @@ class GraphInvocation:
         if request.resume is UNSET:
             return first_body(self._settings, request, self._thread_id, messages)
         interrupts = pending_interrupts(state)
-        return None if interrupts is None else resume_body(self._settings, request.resume, interrupts)
+        if interrupts is None:
+            return None
+        self._rejected = rejected_calls(interrupts, request.resume, request.input_messages)
+        return resume_body(self._settings, request.resume, interrupts)
 
     async def _run(self, body: dict[str, Any]) -> ResponseError | None:
         streams = self._settings.stream

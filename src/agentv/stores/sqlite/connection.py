@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import finalize
 
 from msgspec import MsgspecError
 
@@ -114,6 +115,8 @@ class Connection(StoreConnection):
             except BaseException:
                 self.db.close()
                 raise
+            # An error that ends a command may leave it open, and Python 3.13 warns of a database that nobody closed.
+            finalize(self, self.db.close).atexit = False
             self.db.text_factory = _decode_text
             self.db.create_function(CHECKSUM_FUNCTION, -1, row_checksum, deterministic=True)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agentv.formats.fields import OBJECT
 from agentv.traces.conventions.genai import read_token_counts
 from agentv.traces.conventions.tool_results import set_input, set_output
 from agentv.traces.spans.facts import Facts
@@ -78,7 +77,7 @@ def _model(attributes: Mapping[str, Any], reader: MessageReader) -> Facts:
 
 
 def _call(raw: Any) -> Any:
-    if not isinstance(raw, OBJECT):
+    if not isinstance(raw, dict):
         return raw
     function: dict[str, Any] = {"name": raw.get("toolName")}
     arguments = next((raw[key] for key in ("input", "args") if key in raw), None)
@@ -88,7 +87,7 @@ def _call(raw: Any) -> Any:
 
 
 def _prompt(prompt: Any) -> list[Said] | None:
-    if not isinstance(prompt, OBJECT):
+    if not isinstance(prompt, dict):
         return None
     if isinstance(prompt.get("messages"), list):
         return [said for item in prompt["messages"] for said in translate(item, "user")]

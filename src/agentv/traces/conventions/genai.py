@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from agentv.formats.fields import OBJECT, is_count, number_or_none
+from agentv.formats.fields import is_count, number_or_none
 from agentv.formats.usage import finish_usage
 from agentv.traces.conventions.tool_results import set_input, set_output
 from agentv.traces.spans.facts import Facts, Kind
@@ -29,6 +29,7 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("invoke_agent", "invoke_workflow"), "agent"),
 }  # fmt: skip
 _NAME_PREFIXES = (("execute_tool ", "tool"), ("chat ", "model"), ("invoke_agent ", "agent"))
+_TOOL_MARKS = frozenset(("gen_ai.tool.name", "gen_ai.tool.call.id"))
 DETAILS = "gen_ai.client.inference.operation.details"
 _EVENT_ROLES = {
     "gen_ai.system.message": "system",
@@ -55,6 +56,8 @@ def read_genai(span: OtelSpan, reader: MessageReader) -> Facts | None:
     attributes = span.attributes
     operation = attributes.get("gen_ai.operation.name")
     kind = _KINDS.get(operation) if isinstance(operation, str) else _kind_without_operation(span)
+    if kind is None and not _TOOL_MARKS.isdisjoint(attributes):
+        kind = "tool"  # of an operation that is not known
     if kind is None:
         return None
     facts = Facts(
@@ -73,7 +76,7 @@ def read_genai(span: OtelSpan, reader: MessageReader) -> Facts | None:
 
 def _kind_without_operation(span: OtelSpan) -> Kind | None:
     attributes = span.attributes
-    if any(each in attributes for each in ("gen_ai.tool.name", "gen_ai.tool.call.id")):
+    if not _TOOL_MARKS.isdisjoint(attributes):
         return "tool"
     is_model = any(each in attributes for each in ("gen_ai.request.model", "gen_ai.response.model", "gen_ai.system"))
     has_events = any(event.name in _EVENT_ROLES or event.name == DETAILS for event in span.events)
@@ -116,7 +119,7 @@ def _read_tool_event(facts: Facts, event: SpanEvent) -> None:
 def _parts(messages: Any) -> list[Any]:
     parsed = parse_value(messages)
     items = parsed if isinstance(parsed, list) else []
-    return [part for item in items if isinstance(item, OBJECT) for part in item.get("parts") or ()]
+    return [part for item in items if isinstance(item, dict) for part in item.get("parts") or ()]
 
 
 def _read_messages(facts: Facts, span: OtelSpan, reader: MessageReader) -> None:
@@ -173,12 +176,12 @@ def _read_all_messages(facts: Facts, attributes: Mapping[str, Any], reader: Mess
 def _event_fields(event: SpanEvent) -> dict[str, Any]:
     """Return the fields of a message event: of the log record's body, or of the span event's attributes."""
     body = parse_value(event.body)
-    fields = dict(body) if isinstance(body, OBJECT) else {}
+    fields = dict(body) if isinstance(body, dict) else {}
     if isinstance(body, str) and body:
         fields["content"] = body
     fields |= {key: value for key, value in event.attributes.items() if key not in ("event.name", "gen_ai.system")}
     wrapped = parse_value(fields.pop("gen_ai.event.content", None))
-    return {**fields, **wrapped} if isinstance(wrapped, OBJECT) else fields
+    return {**fields, **wrapped} if isinstance(wrapped, dict) else fields
 
 
 def _read_event_messages(facts: Facts, span: OtelSpan) -> None:
@@ -206,7 +209,7 @@ def _read_event_messages(facts: Facts, span: OtelSpan) -> None:
 def _choice(fields: dict[str, Any]) -> list[Said]:
     """Read a choice: its message is an object, its blocks, or JSON text; `tool_calls` may stand beside it."""
     message = parse_value(fields.get("message", fields.get("content")))
-    if isinstance(message, list) or not isinstance(message, OBJECT):
+    if isinstance(message, list) or not isinstance(message, dict):
         message = {"role": "assistant", "content": message}
     calls = parse_value(fields.get("tool_calls"))
     merged: dict[str, Any] = {"role": "assistant", **message}
@@ -214,7 +217,7 @@ def _choice(fields: dict[str, Any]) -> list[Said]:
         merged["tool_calls"] = calls
     said = translate(merged, "assistant")
     finish = text_of(fields.get("finish_reason"))
-    is_told = isinstance(message, OBJECT) and message.get("content") is not None
+    is_told = isinstance(message, dict) and message.get("content") is not None
     for each in said:
         each.finish = each.finish or finish
         # Without content, a choice tells which tools are called, and neither their arguments nor a text.
@@ -242,15 +245,15 @@ def _read_adk(facts: Facts, attributes: Mapping[str, Any], reader: MessageReader
     """Read the request and the response that ADK writes on the span `call_llm`."""
     request = parse_value(attributes.get("gcp.vertex.agent.llm_request"))
     response = parse_value(attributes.get("gcp.vertex.agent.llm_response"))
-    if isinstance(request, OBJECT) and isinstance(request.get("contents"), list):
+    if isinstance(request, dict) and isinstance(request.get("contents"), list):
         facts.prompt = [said for item in request["contents"] for said in translate(item, "user")]
         config = request.get("config")
-        system = config.get("system_instruction") if isinstance(config, OBJECT) else None
+        system = config.get("system_instruction") if isinstance(config, dict) else None
         if isinstance(system, str) and system:
             facts.prompt.insert(0, Said("system", system))
     elif isinstance(request, str) and request:
         reader.problems.append("`gcp.vertex.agent.llm_request` is no valid JSON: it was cut off")
-    if isinstance(response, OBJECT) and isinstance(response.get("content"), OBJECT):
+    if isinstance(response, dict) and isinstance(response.get("content"), dict):
         facts.replies = translate({"role": "model", **response["content"]}, "assistant")
     elif isinstance(response, str) and response:
         reader.problems.append("`gcp.vertex.agent.llm_response` is no valid JSON: it was cut off")

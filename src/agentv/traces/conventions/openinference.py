@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentv.formats.fields import OBJECT, number_or_none
+from agentv.formats.fields import number_or_none
 from agentv.traces.conventions.genai import read_token_counts
 from agentv.traces.conventions.tool_results import is_schema, set_input, set_output
 from agentv.traces.spans.facts import Facts, Kind
@@ -27,12 +27,18 @@ _COUNTS = {
     "reasoning_tokens": ("llm.token_count.completion_details.reasoning",),
 }
 _HANDOFF = re.compile(r"handoff to (.+)\Z", re.IGNORECASE)
+_MARKS = frozenset(("openinference.span.kind", "openinference", "span_kind"))
+_NESTED = ("openinference", "llm", "input", "output", "tool")
 _MAX_INDEX = 100_000
 
 
 def read_openinference(span: OtelSpan, reader: MessageReader) -> Facts | None:
     """Return the facts of a span of OpenInference; `None` if it is none."""
-    attributes = flatten(span.attributes)
+    attributes: _Object = span.attributes
+    if _MARKS.isdisjoint(attributes):
+        return None
+    if any(isinstance(attributes.get(key), dict) for key in _NESTED):
+        attributes = flatten(attributes)
     kind_name = attributes.get("openinference.span.kind") or attributes.get("span_kind")
     if not isinstance(kind_name, str):
         return None
@@ -54,12 +60,10 @@ def read_openinference(span: OtelSpan, reader: MessageReader) -> Facts | None:
 
 def flatten(attributes: _Object) -> dict[str, Any]:
     """Return attributes with dotted keys; Phoenix exports them as nested objects."""
-    if not any(isinstance(attributes.get(key), OBJECT) for key in ("openinference", "llm", "input", "output", "tool")):
-        return dict(attributes)
     flat: dict[str, Any] = {}
 
     def add(prefix: str, value: Any, depth: int) -> None:
-        if isinstance(value, OBJECT) and depth < 12:  # noqa: PLR2004 - deeper than any key
+        if isinstance(value, dict) and depth < 12:  # noqa: PLR2004 - deeper than any key
             for key, inner in value.items():
                 add(f"{prefix}.{key}" if prefix else str(key), inner, depth + 1)
         elif isinstance(value, list) and prefix.endswith(("messages", "tool_calls", "contents")):
@@ -105,13 +109,13 @@ def _read_model(facts: Facts, attributes: _Object, reader: MessageReader) -> Non
         prompts = attributes.get("llm.prompts") or attributes.get("input.value")
         facts.prompt = None if prompts in (None, "", REDACTED) else _prompt(prompts)
     generation = parse_value(attributes.get("output.value"))
-    if isinstance(generation, OBJECT):
+    if isinstance(generation, dict):
         facts.response_id = text_of(generation.get("id"))
 
 
 def _prompt(value: Any) -> list[Said] | None:
     parsed = parse_value(value)
-    if isinstance(parsed, OBJECT):
+    if isinstance(parsed, dict):
         parsed = parsed.get("messages", parsed.get("input", parsed.get("contents")))
     if isinstance(parsed, str):
         return [Said("user", parsed)]
@@ -125,7 +129,7 @@ def _reply(value: Any, reader: MessageReader) -> list[Said] | None:
             reader.problems.append("`output.value` is no valid JSON: it was cut off")
             return None
         return [Said("assistant", parsed)]
-    if isinstance(parsed, OBJECT):
+    if isinstance(parsed, dict):
         return translate(parsed, "assistant")
     return [said for item in parsed for said in translate(item, "assistant")] if isinstance(parsed, list) else None
 
@@ -197,7 +201,7 @@ def _answer(value: Any) -> str | None:
     parsed = parse_value(value)
     if isinstance(parsed, str):
         return parsed
-    messages = parsed.get("messages") if isinstance(parsed, OBJECT) else None
+    messages = parsed.get("messages") if isinstance(parsed, dict) else None
     if not isinstance(messages, list):
         return None
     said = [each for item in messages[-3:] for each in translate(item, "assistant")]

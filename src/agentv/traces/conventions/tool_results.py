@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from agentv.formats.fields import OBJECT
 from agentv.traces.spans.messages import REDACTED, clean_value
 from agentv.traces.spans.values import parse_arguments_text, parse_value, text_of
 
@@ -22,13 +21,13 @@ def set_input(facts: Facts, value: Any) -> None:
     if value in (None, "", REDACTED):
         return
     parsed = parse_arguments_text(value)
-    if isinstance(parsed, OBJECT) and "input_str" in parsed and ("inputs" in parsed or "kwargs" in parsed):
+    if isinstance(parsed, dict) and "input_str" in parsed and ("inputs" in parsed or "kwargs" in parsed):
         kwargs = parsed.get("kwargs")
-        if isinstance(kwargs, OBJECT):
+        if isinstance(kwargs, dict):
             facts.call_id = facts.call_id or text_of(kwargs.get("tool_call_id"))
         inputs = parsed.get("inputs")
         parsed = inputs if inputs is not None else parse_arguments_text(parsed["input_str"])
-    if isinstance(parsed, OBJECT) and parsed.get("type") == "tool_call" and "args" in parsed and "name" in parsed:
+    if isinstance(parsed, dict) and parsed.get("type") == "tool_call" and "args" in parsed and "name" in parsed:
         facts.call_id = facts.call_id or text_of(parsed.get("id"))
         parsed = parsed["args"]
     facts.input = clean_value(parsed)
@@ -39,7 +38,7 @@ def set_output(facts: Facts, value: Any) -> None:
     if value is None or value == REDACTED:
         return
     parsed = parse_value(value)
-    if isinstance(parsed, OBJECT) and "output" in parsed and parsed.keys() <= {"output", "kwargs"}:
+    if isinstance(parsed, dict) and "output" in parsed and parsed.keys() <= {"output", "kwargs"}:
         parsed = parse_value(parsed["output"])
     message = _tool_message(parsed)
     if message is None:
@@ -52,11 +51,11 @@ def set_output(facts: Facts, value: Any) -> None:
 
 def _tool_message(value: Any) -> Any:
     """Return the fields of a LangChain tool message in any serialization; `None` for other values."""
-    if not isinstance(value, OBJECT):
+    if not isinstance(value, dict):
         return None
     for key in ("kwargs", "data"):
         inner = value.get(key)
-        if isinstance(inner, OBJECT) and "tool_call_id" in inner and "content" in inner:
+        if isinstance(inner, dict) and "tool_call_id" in inner and "content" in inner:
             return inner
     return value if "tool_call_id" in value and "content" in value else None
 
@@ -64,9 +63,7 @@ def _tool_message(value: Any) -> Any:
 def is_schema(value: Any) -> bool:
     """Return whether arguments are a JSON Schema, as `tool.parameters` is in some emitters."""
     parsed = parse_value(value)
-    return (
-        isinstance(parsed, OBJECT) and parsed.get("type") == "object" and isinstance(parsed.get("properties"), OBJECT)
-    )
+    return isinstance(parsed, dict) and parsed.get("type") == "object" and isinstance(parsed.get("properties"), dict)
 
 
 __all__ = ["UNSET", "is_schema", "set_input", "set_output"]

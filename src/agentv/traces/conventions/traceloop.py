@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from agentv.formats.fields import OBJECT
 from agentv.traces.conventions.genai import read_token_counts
 from agentv.traces.conventions.tool_results import set_input, set_output
 from agentv.traces.spans.facts import Facts
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from agentv.model.span import OtelSpan
 
 _INDEXED = re.compile(r"(?:gen_ai|llm)\.(prompt|completion|prompts|completions)\.(\d{1,6})\.(.+)\Z")
+_PREFIXES = ("gen_ai.prompt", "gen_ai.completion", "llm.prompt", "llm.completion")
 _CALL = re.compile(r"tool_calls\.(\d{1,6})\.(.+)\Z")
 
 
@@ -57,7 +57,7 @@ def _model(attributes: Mapping[str, Any], messages: tuple[list[Said], list[Said]
 def _indexed_messages(attributes: Mapping[str, Any]) -> tuple[list[Said], list[Said]] | None:
     found: dict[str, dict[int, dict[str, Any]]] = {"prompt": {}, "completion": {}}
     for key, value in attributes.items():
-        match = _INDEXED.match(key)
+        match = _INDEXED.match(key) if key.startswith(_PREFIXES) else None
         if match is not None:
             found[match[1].removesuffix("s")].setdefault(int(match[2]), {})[match[3]] = value
     if not found["prompt"] and not found["completion"]:
@@ -92,15 +92,15 @@ def _message(fields: dict[str, Any], role: str) -> list[Said]:
 def _content(value: Any) -> Any:
     """Return the content of a message; blocks are written as JSON text."""
     parsed = parse_value(value)
-    return parsed if isinstance(parsed, list) and all(isinstance(each, OBJECT) for each in parsed) else value
+    return parsed if isinstance(parsed, list) and all(isinstance(each, dict) for each in parsed) else value
 
 
 def _answer(value: Any) -> str | None:
     parsed = parse_value(value)
     for key in ("outputs", "output"):
-        if isinstance(parsed, OBJECT) and key in parsed:
+        if isinstance(parsed, dict) and key in parsed:
             parsed = parse_value(parsed[key])
-    if isinstance(parsed, OBJECT) and isinstance(parsed.get("messages"), list) and parsed["messages"]:
+    if isinstance(parsed, dict) and isinstance(parsed.get("messages"), list) and parsed["messages"]:
         said = translate(parsed["messages"][-1], "assistant")
         return said[-1].text or None if said else None
     return parsed if isinstance(parsed, str) and parsed else None

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from agentv.formats.fields import OBJECT
 from agentv.formats.reader import detect_conversation
 from agentv.model.session import Session
 from agentv.protocols.traces import TraceFormat, TraceSample
@@ -29,15 +28,17 @@ _INTERRUPTED = "[Request interrupted by user"
 """Beginning of the text that the program writes when the user stops it."""
 _DENIED = ("The user doesn't want to proceed with this tool use", "The user doesn't want to take this action right now")
 _DENIED_RESULT = "User rejected tool use"
+_FORMATS = ("claude_code", "messages")
+"""Formats of replies that lines and their messages have."""
 _SIDECHAIN = "sidechain"
 """Stands for the call that started a subagent, which lines of a sidechain do not name."""
 
 
 def _is_line(value: Any) -> bool:
-    if not isinstance(value, OBJECT):
+    if not isinstance(value, dict):
         return False
     message = value.get("message")
-    if value.get("type") in ("user", "assistant") and isinstance(message, OBJECT):
+    if value.get("type") in ("user", "assistant") and isinstance(message, dict):
         return any(key in value for key in (*_SESSION, "parentUuid", "isSidechain")) and "content" in message
     return value.get("type") == "file-history-snapshot" or (
         value.get("type") == "system" and value.get("subtype") == "init" and "session_id" in value and "tools" in value
@@ -85,7 +86,7 @@ def _prepared(line: dict[str, Any], *, is_agent_file: bool) -> dict[str, Any]:
     if line.get("isSidechain") is True and "parent_tool_use_id" not in line and not is_agent_file:
         line = {**line, "parent_tool_use_id": _SIDECHAIN}
     message = line.get("message")
-    if kind != "user" or not isinstance(message, OBJECT) or _has_results(message.get("content")):
+    if kind != "user" or not isinstance(message, dict) or _has_results(message.get("content")):
         return line
     if (
         line.get("isMeta")
@@ -97,7 +98,7 @@ def _prepared(line: dict[str, Any], *, is_agent_file: bool) -> dict[str, Any]:
 
 
 def _first_text(content: Any) -> str:
-    if isinstance(content, list) and content and isinstance(content[0], OBJECT):
+    if isinstance(content, list) and content and isinstance(content[0], dict):
         content = content[0].get("text", content[0].get("content"))
     return content if isinstance(content, str) else ""
 
@@ -106,9 +107,9 @@ def _denied_calls(lines: list[dict[str, Any]]) -> Iterator[str]:
     """Yield the ids of calls that the user did not allow: their results are texts of the program."""
     for line in lines:
         message = line.get("message")
-        content = message.get("content") if line.get("type") == "user" and isinstance(message, OBJECT) else None
+        content = message.get("content") if line.get("type") == "user" and isinstance(message, dict) else None
         for block in content if isinstance(content, list) else ():
-            if not isinstance(block, OBJECT) or block.get("type") != "tool_result":
+            if not isinstance(block, dict) or block.get("type") != "tool_result":
                 continue
             is_denied = line.get("toolUseResult") == _DENIED_RESULT or _first_text(block.get("content")).startswith(
                 _DENIED
@@ -123,9 +124,9 @@ def _with_outcomes(response: ProviderResponse, lines: list[dict[str, Any]]) -> P
     times: dict[str, str] = {}
     for line in lines:
         message, time = line.get("message"), text_of(line.get("timestamp"))
-        content = message.get("content") if isinstance(message, OBJECT) else None
+        content = message.get("content") if isinstance(message, dict) else None
         for block in content if isinstance(content, list) and time else ():
-            if isinstance(block, OBJECT) and block.get("type") == "tool_use" and isinstance(block.get("id"), str):
+            if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("id"), str):
                 times.setdefault(block["id"], time or "")
 
     def complete(call: ToolCall) -> ToolCall:
@@ -142,7 +143,7 @@ def _with_outcomes(response: ProviderResponse, lines: list[dict[str, Any]]) -> P
 
 def _has_results(content: Any) -> bool:
     return isinstance(content, list) and any(
-        isinstance(block, OBJECT) and block.get("type") == "tool_result" for block in content
+        isinstance(block, dict) and block.get("type") == "tool_result" for block in content
     )
 
 
@@ -151,7 +152,7 @@ def _session(name: str, lines: list[dict[str, Any]], file: TraceSource) -> Sessi
     # Newer versions write each subagent to a file of its own, under the id of the session that started it.
     is_agent_file = bool(spoken) and all(line.get("isSidechain") is True for line in spoken)
     agent = text_of(spoken[0].get("agentId")) if is_agent_file else None
-    response = detect_conversation([_prepared(line, is_agent_file=is_agent_file) for line in lines]).response
+    response = detect_conversation([_prepared(line, is_agent_file=is_agent_file) for line in lines], _FORMATS).response
     response = _with_outcomes(response, lines)
     start, end = time_range(lines)
     if response.latency_ms is None:
@@ -172,7 +173,7 @@ def _session(name: str, lines: list[dict[str, Any]], file: TraceSource) -> Sessi
 
 def _model(line: Mapping[str, Any]) -> str | None:
     message = line.get("message")
-    model = text_of(message.get("model")) if isinstance(message, OBJECT) else None
+    model = text_of(message.get("model")) if isinstance(message, dict) else None
     return None if model == "<synthetic>" else model
 
 
@@ -184,7 +185,7 @@ def _latency(lines: list[dict[str, Any]]) -> float | None:
         if not time:
             continue
         message = line.get("message")
-        is_prompt = line.get("type") == "user" and isinstance(message, OBJECT) and not line.get("isSidechain")
+        is_prompt = line.get("type") == "user" and isinstance(message, dict) and not line.get("isSidechain")
         if is_prompt and not _has_results(message.get("content")):  # type: ignore[union-attr]  # an object
             total += max(0, last - start) if start else 0
             start = time

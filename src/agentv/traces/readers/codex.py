@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from agentv.formats.fields import OBJECT
+from agentv.formats.fields import object_or_empty
 from agentv.formats.reader import detect_conversation
 from agentv.protocols.traces import TraceFormat, TraceSample
 from agentv.traces.readers.lines import iter_placed, time_range
@@ -22,15 +22,17 @@ if TYPE_CHECKING:
 _LINES = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted"))
 _EVENTS = frozenset(("thread.started", "turn.started", "turn.completed", "turn.failed", "item.completed"))
 _NS_PER_MS = 1_000_000
+_FORMATS = ("codex", "codex_session", "codex_events", "openai_agents")
+"""Formats of replies that lines and their items have."""
 _CONTEXT = ("<environment_context>", "<user_instructions>", "<permissions instructions>", "# AGENTS.md")
 """Beginnings of user messages that the program writes."""
 
 
 def _is_line(value: Any) -> bool:
-    if not isinstance(value, OBJECT):
+    if not isinstance(value, dict):
         return False
     kind = text_of(value.get("type"))
-    return (kind in _LINES and isinstance(value.get("payload"), OBJECT)) or (kind in _EVENTS and "object" not in value)
+    return (kind in _LINES and isinstance(value.get("payload"), dict)) or (kind in _EVENTS and "object" not in value)
 
 
 def _detect(sample: TraceSample) -> bool:
@@ -54,7 +56,7 @@ def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Sessio
         if own is not None and not is_fork:
             current = own
             payload = value.get("payload")
-            is_fork = isinstance(payload, OBJECT) and bool(payload.get("forked_from_id"))
+            is_fork = isinstance(payload, dict) and bool(payload.get("forked_from_id"))
         threads[-1].append(value)
     for lines in threads:
         yield with_lost_records(_session(lines, file), lost)
@@ -63,14 +65,27 @@ def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Sessio
 def _thread(line: dict[str, Any]) -> str | None:
     """Return the id of the thread that begins with a line."""
     payload = line.get("payload")
-    if line.get("type") == "session_meta" and isinstance(payload, OBJECT):
+    if line.get("type") == "session_meta" and isinstance(payload, dict):
         return text_of(payload.get("id"))
     return text_of(line.get("thread_id")) if line.get("type") == "thread.started" else None
 
 
+def _without_repeated_calls(lines: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the lines without those that repeat a call with its id, as a file that was written twice has them."""
+    seen: dict[str, Any] = {}
+    for line in lines:
+        payload = object_or_empty(line.get("payload")) if line.get("type") == "response_item" else {}
+        own = payload.get("call_id")
+        if isinstance(own, str) and own and str(payload.get("type")).endswith("_call"):
+            if seen.get(own) == payload:
+                continue
+            seen[own] = payload
+        yield line
+
+
 def _session(lines: list[dict[str, Any]], file: TraceSource) -> Session:
-    lines = [_prepared(line) for line in lines]
-    response = detect_conversation(lines).response
+    lines = [_prepared(line) for line in _without_repeated_calls(lines)]
+    response = detect_conversation(lines, _FORMATS).response
     start, end = time_range(lines)
     if response.latency_ms is None and start:
         response = replace(response, latency_ms=(end - start) / _NS_PER_MS)
@@ -89,17 +104,17 @@ def _session(lines: list[dict[str, Any]], file: TraceSource) -> Session:
 def _prepared(line: dict[str, Any]) -> dict[str, Any]:
     """Return a line with messages that the program wrote, such as the environment, as those of the system."""
     payload = line.get("payload")
-    if line.get("type") != "response_item" or not isinstance(payload, OBJECT) or payload.get("role") != "user":
+    if line.get("type") != "response_item" or not isinstance(payload, dict) or payload.get("role") != "user":
         return line
     content = payload.get("content")
-    first = content[0].get("text") if isinstance(content, list) and content and isinstance(content[0], OBJECT) else None
+    first = content[0].get("text") if isinstance(content, list) and content and isinstance(content[0], dict) else None
     if isinstance(first, str) and first.lstrip().startswith(_CONTEXT):
         return {**line, "payload": {**payload, "role": "developer"}}
     return line
 
 
 def _model(lines: list[dict[str, Any]]) -> str | None:
-    payloads = [line["payload"] for line in lines if isinstance(line.get("payload"), OBJECT)]
+    payloads = [line["payload"] for line in lines if isinstance(line.get("payload"), dict)]
     return next((text for payload in reversed(payloads) if (text := text_of(payload.get("model")))), None)
 
 

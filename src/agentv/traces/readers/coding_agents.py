@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from agentv.formats.fields import OBJECT, is_count, objects_in
+from agentv.formats.fields import is_count, objects_in
 from agentv.formats.reader import detect_conversation
 from agentv.protocols.traces import TraceFormat
 from agentv.traces.readers.lines import iter_placed, time_range, with_line_places
@@ -64,7 +64,7 @@ def _read_groups(
 
 def _session(content: Any, name: str, group: _Group, format_: TraceFormat, **fields: Any) -> Session:
     """Return the session of records; times of whole messages are those of the records."""
-    response = with_line_places(detect_conversation(content).response, group.places)
+    response = with_line_places(detect_conversation(content, (format_.name, "messages")).response, group.places)
     times = fields.pop("times", group.values)
     start, end = time_range(times)
     if response.latency_ms is None and end > start:
@@ -82,14 +82,12 @@ def _session(content: Any, name: str, group: _Group, format_: TraceFormat, **fie
 
 
 def _is_copilot(value: Any) -> bool:
-    return (
-        isinstance(value, OBJECT) and text_of(value.get("type")) in _COPILOT and isinstance(value.get("data"), OBJECT)
-    )
+    return isinstance(value, dict) and text_of(value.get("type")) in _COPILOT and isinstance(value.get("data"), dict)
 
 
 def _copilot_id(value: _Object) -> str | None:
     data = value.get("data")
-    return text_of(data.get("sessionId")) if value.get("type") == "session.start" and isinstance(data, OBJECT) else None
+    return text_of(data.get("sessionId")) if value.get("type") == "session.start" and isinstance(data, dict) else None
 
 
 def _read_copilot(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Session]:  # noqa: FBT001 - of the protocol
@@ -103,14 +101,14 @@ def _copilot_model(value: _Object) -> str | None:
     data = value.get("data")
     return (
         text_of(first_of(data, "newModel", "selectedModel", "model", "currentModel"))
-        if isinstance(data, OBJECT)
+        if isinstance(data, dict)
         else None
     )
 
 
 def _is_gemini(value: Any) -> bool:
     """Recognize an event of a stream, a stored chat, its first line, or a message of it."""
-    if not isinstance(value, OBJECT):
+    if not isinstance(value, dict):
         return False
     kind = value.get("type")
     if kind == "init":
@@ -118,7 +116,7 @@ def _is_gemini(value: Any) -> bool:
     if kind in ("tool_use", "tool_result"):
         return "tool_id" in value
     if kind == "result":
-        return isinstance(value.get("status"), str) and isinstance(value.get("stats"), OBJECT)
+        return isinstance(value.get("status"), str) and isinstance(value.get("stats"), dict)
     return ("sessionId" in value and "projectHash" in value) or (kind == "gemini" and "content" in value)
 
 
@@ -145,10 +143,11 @@ def _gemini_chat(name: str, group: _Group) -> Session:
     for value, place in zip(group.values, group.places, strict=True):
         items = value["messages"] if isinstance(value.get("messages"), list) else [value]
         for number, item in enumerate(items):
-            if isinstance(item, OBJECT) and text_of(item.get("type")) in _GEMINI_MESSAGES:
+            if isinstance(item, dict) and text_of(item.get("type")) in _GEMINI_MESSAGES:
                 own = item.get("id")
-                found[own if isinstance(own, str) else f"{place} {number}"] = dict(item)
-            elif not isinstance(item, OBJECT) or not ("sessionId" in item or "$set" in item or "$rewindTo" in item):
+                key = own if isinstance(own, str) else f"{place} {number}"
+                found[key] = {**found.get(key, {}), **item}  # a line may lack the calls that an earlier one has
+            elif not isinstance(item, dict) or not ("sessionId" in item or "$set" in item or "$rewindTo" in item):
                 unknown.append(place)
     items = list(found.values())
     messages = [message for item in items if (message := _gemini_message(item)) is not None]
@@ -164,9 +163,9 @@ def _gemini_message(item: _Object) -> dict[str, Any] | None:
     message: dict[str, Any] = {"role": "user" if kind == "user" else "assistant", "content": _gemini_text(content)}
     calls = item.get("toolCalls")
     if isinstance(calls, list):
-        message["tool_calls"] = [_gemini_call(call) if isinstance(call, OBJECT) else call for call in calls]
+        message["tool_calls"] = [_gemini_call(call) if isinstance(call, dict) else call for call in calls]
     elif calls is not None:
-        message["tool_calls"] = calls
+        message["tool_calls"] = [calls]  # what it is instead is reported
     if isinstance(usage := _gemini_usage(item.get("tokens")), dict):
         message["tokens_usage"] = usage
     return {**message, "timestamp": item["timestamp"]} if isinstance(item.get("timestamp"), str) else message
@@ -174,7 +173,7 @@ def _gemini_message(item: _Object) -> dict[str, Any] | None:
 
 def _gemini_text(content: Any) -> Any:
     if isinstance(content, list) and all(
-        isinstance(part, str) or (isinstance(part, OBJECT) and part.keys() == {"text"}) for part in content
+        isinstance(part, str) or (isinstance(part, dict) and part.keys() == {"text"}) for part in content
     ):
         return "".join(str(part if isinstance(part, str) else part["text"]) for part in content)
     return content
@@ -185,10 +184,10 @@ def _gemini_call(raw: _Object) -> dict[str, Any]:
     if "args" in raw:
         call["input"] = raw["args"]
     results = [part["functionResponse"].get("response") for part in objects_in(raw.get("result"))
-               if isinstance(part.get("functionResponse"), OBJECT)]  # fmt: skip
+               if isinstance(part.get("functionResponse"), dict)]  # fmt: skip
     if results:
         first = results[0]
-        call["output"] = first["output"] if isinstance(first, OBJECT) and first.keys() == {"output"} else first
+        call["output"] = first["output"] if isinstance(first, dict) and first.keys() == {"output"} else first
     elif raw.get("result") is not None:
         call["output"] = raw["result"]
     status = raw.get("status")
@@ -201,7 +200,7 @@ def _gemini_call(raw: _Object) -> dict[str, Any]:
 
 def _gemini_usage(tokens: Any) -> dict[str, Any] | None:
     """Return the token counts of a message; thoughts are not part of its output, cached tokens are of its input."""
-    if not isinstance(tokens, OBJECT):
+    if not isinstance(tokens, dict):
         return None
     counts = {name: value for name, value in tokens.items() if is_count(value)}
     wrote = counts.get("output")
@@ -215,14 +214,14 @@ def _gemini_usage(tokens: Any) -> dict[str, Any] | None:
 
 
 def _is_opencode(value: Any) -> bool:
-    if not isinstance(value, OBJECT):
+    if not isinstance(value, dict):
         return False
     if isinstance(value.get("sessionID"), str) and (
-        isinstance(value.get("part"), OBJECT) or value.get("type") == "error"
+        isinstance(value.get("part"), dict) or value.get("type") == "error"
     ):
         return True
     info = value.get("info")
-    if not isinstance(info, OBJECT):
+    if not isinstance(info, dict):
         return False
     if isinstance(value.get("parts"), list):
         return "sessionID" in info
@@ -232,7 +231,7 @@ def _is_opencode(value: Any) -> bool:
 
 def _opencode_id(value: _Object) -> str | None:
     info = value.get("info")
-    inner = info if isinstance(info, OBJECT) else {}
+    inner = info if isinstance(info, dict) else {}
     return text_of(value.get("sessionID")) or text_of(inner.get("sessionID")) or text_of(inner.get("id"))
 
 
@@ -243,8 +242,8 @@ def _read_opencode(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterat
         items: list[Any] = []
         for value in group.values:
             items += value["messages"] if isinstance(value.get("messages"), list) else [value]
-        infos = [info for item in objects_in(items) if isinstance(info := item.get("info"), OBJECT)]
-        times = [{"timestamp": time} for info in infos if isinstance(at := info.get("time"), OBJECT)
+        infos = [info for item in objects_in(items) if isinstance(info := item.get("info"), dict)]
+        times = [{"timestamp": time} for info in infos if isinstance(at := info.get("time"), dict)
                  for key in ("created", "completed") if (time := at.get(key)) is not None]  # fmt: skip
         model = next((text for info in reversed(infos) if (text := text_of(info.get("modelID")))), None)
         if len(items) != len(group.values):

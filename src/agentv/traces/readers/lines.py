@@ -30,7 +30,7 @@ def iter_placed(
     file: TraceSource, sink: TraceSink, *, as_lines: bool, lost: list[str] | None = None
 ) -> Iterator[tuple[str, Any]]:
     """Yield the values of a file with their places."""
-    for record in iter_records(file, sink, as_lines=as_lines):
+    for record in iter_records(file, sink, as_lines=as_lines, lost=lost):
         try:
             value = parse_record(record.data)
         except PARSE_ERRORS as error:

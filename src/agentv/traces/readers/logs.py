@@ -12,7 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.fields import OBJECT, objects_in
+from agentv.formats.fields import objects_in
 from agentv.formats.reader import detect_conversation
 from agentv.model.response import Unread
 from agentv.protocols.traces import TraceFormat
@@ -37,6 +37,9 @@ _LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 _ATTACHMENT = "attachment://"
 _NS_PER_MS = 1_000_000
 _MAX_DEPTH = 60
+_INSPECT = ("inspect_ai_sample", "inspect_ai", "messages")
+_ADK = ("adk_session", "adk")
+"""Formats of replies that records have."""
 _NO_RECORD = "a record of another shape than the format has"
 _CUT = "…"
 """End of a text that agentv cut in a result file."""
@@ -88,16 +91,16 @@ def _read_member(archive: zipfile.ZipFile, stream: Any, info: zipfile.ZipInfo) -
 
 
 def _is_inspect(value: Any) -> bool:
-    if not isinstance(value, OBJECT):
+    if not isinstance(value, dict):
         return False
-    if isinstance(value.get("eval"), OBJECT) and "version" in value:
+    if isinstance(value.get("eval"), dict) and "version" in value:
         return "samples" in value or "status" in value
     return _is_sample(value)
 
 
 def _is_sample(value: Any) -> bool:
     return (
-        isinstance(value, OBJECT)
+        isinstance(value, dict)
         and "epoch" in value
         and "id" in value
         and isinstance(value.get("messages", value.get("events")), list)
@@ -121,7 +124,7 @@ def _read_inspect(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterato
             sink.skip(place, _NO_RECORD)
             continue
         samples = [value] if _is_sample(value) else value.get("samples")
-        model = value["eval"].get("model") if isinstance(value.get("eval"), OBJECT) else None
+        model = value["eval"].get("model") if isinstance(value.get("eval"), dict) else None
         if not samples:
             sink.note("an Inspect log without samples")
         for number, sample in enumerate(samples if isinstance(samples, list) else ()):
@@ -182,8 +185,8 @@ def _eval_model(archive: zipfile.ZipFile, stream: Any) -> Any:
             *READ_ERRORS,
         ):
             continue
-        own = header.get("eval") if isinstance(header, OBJECT) else None
-        if isinstance(own, OBJECT):
+        own = header.get("eval") if isinstance(header, dict) else None
+        if isinstance(own, dict):
             return own.get("model")
     return None
 
@@ -191,12 +194,12 @@ def _eval_model(archive: zipfile.ZipFile, stream: Any) -> Any:
 def _inspect_session(sample: _Object, place: str, model: Any) -> Session:
     """Return the session of a sample: its messages, and calls of subagents and of compacted parts from its events."""
     attachments = sample.get("attachments")
-    attachments = attachments if isinstance(attachments, OBJECT) else {}
+    attachments = attachments if isinstance(attachments, dict) else {}
     missing: set[str] = set()
     messages = _with_attachments(sample.get("messages"), attachments, missing)
     events = [event for event in objects_in(sample.get("events")) if event.get("event") == "tool"]
     content = {**sample, "messages": _with_event_calls(messages, events, attachments, missing)}
-    response = detect_conversation({key: item for key, item in content.items() if key != "events"}).response
+    response = detect_conversation({key: item for key, item in content.items() if key != "events"}, _INSPECT).response
     response = _with_durations(response, events)
     if missing:
         lost = Unread(path="attachments", reason=f"{len(missing)} attachments are missing, so calls may be missing")
@@ -256,7 +259,7 @@ def _with_event_calls(messages: Any, events: list[Any], attachments: _Object, mi
         }
         result["error"] = event.get("error")
         at = at or next(
-            (n for n, each in enumerate(found) if isinstance(each, OBJECT) and each.get("role") == "assistant"),
+            (n for n, each in enumerate(found) if isinstance(each, dict) and each.get("role") == "assistant"),
             len(found),
         )
         added = [{"role": "assistant", "content": "", "tool_calls": [call]}, result]
@@ -266,7 +269,7 @@ def _with_event_calls(messages: Any, events: list[Any], attachments: _Object, mi
 
 
 def _names(message: Any, call_id: Any) -> bool:
-    if not isinstance(message, OBJECT):
+    if not isinstance(message, dict):
         return False
     return message.get("tool_call_id") == call_id or any(
         call.get("id") == call_id for call in objects_in(message.get("tool_calls"))
@@ -295,7 +298,7 @@ def _with_durations(response: ProviderResponse, events: list[Any]) -> ProviderRe
 
 
 def _is_adk(value: Any) -> bool:
-    if not isinstance(value, OBJECT):
+    if not isinstance(value, dict):
         return False
     if isinstance(first_of(value, "eval_cases", "evalCases", "eval_case_results", "evalCaseResults"), list):
         return True
@@ -314,18 +317,18 @@ def _adk_sessions(value: _Object, place: str) -> Iterator[Session]:
     cases = first_of(value, "eval_cases", "evalCases", "eval_case_results", "evalCaseResults")
     if not isinstance(cases, list):
         start, end = time_range(list(objects_in(value.get("events"))))
-        response = detect_conversation(value).response
+        response = detect_conversation(value, _ADK).response
         agent = text_of(first_of(value, "app_name", "appName"))
         name = text_of(value.get("id")) or place
         times = {"started_at": format_time(start), "ended_at": format_time(end)}
         yield session_from_response(response, id=name, format="adk", place=place, agent=agent, **times)
         return
     for number, case in enumerate(cases):
-        own = text_of(first_of(case, "eval_id", "evalId")) if isinstance(case, OBJECT) else None
+        own = text_of(first_of(case, "eval_id", "evalId")) if isinstance(case, dict) else None
         where = f"{place} eval_cases[{number}]"
-        events = list(_adk_events(case)) if isinstance(case, OBJECT) else [case]
-        response = detect_conversation(events).response
-        session_id = text_of(first_of(case, "session_id", "sessionId")) if isinstance(case, OBJECT) else None
+        events = list(_adk_events(case)) if isinstance(case, dict) else [case]
+        response = detect_conversation(events, _ADK).response
+        session_id = text_of(first_of(case, "session_id", "sessionId")) if isinstance(case, dict) else None
         yield session_from_response(
             response, id=session_id or own or f"{place}#{number}", format="adk", place=where, case_id=own
         )
@@ -338,13 +341,13 @@ def _adk_events(case: _Object) -> Iterator[Any]:
         results = objects_in(first_of(case, "eval_metric_result_per_invocation", "evalMetricResultPerInvocation"))
         invocations = [first_of(each, "actual_invocation", "actualInvocation") for each in results]
     for invocation in invocations:
-        if not isinstance(invocation, OBJECT):
+        if not isinstance(invocation, dict):
             yield {"author": "agent", "content": invocation}
             continue
         user = first_of(invocation, "user_content", "userContent")
         yield {"author": "user", "content": user}
         data = first_of(invocation, "intermediate_data", "intermediateData")
-        data = data if isinstance(data, OBJECT) else {}
+        data = data if isinstance(data, dict) else {}
         for event in objects_in(first_of(data, "invocation_events", "invocationEvents")):
             yield {"author": event.get("author", "agent"), "content": event.get("content")}
         uses = list(objects_in(first_of(data, "tool_uses", "toolUses")))
@@ -365,7 +368,7 @@ def _read_adk(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Se
     events: list[Any] = []
     lost: list[str] = []
     for place, value in iter_placed(file, sink, as_lines=is_lines, lost=lost):
-        if isinstance(value, OBJECT) and _is_adk_event(value):
+        if isinstance(value, dict) and _is_adk_event(value):
             events.append(value)
         elif _is_adk(value):
             yield from _adk_sessions(value, place)
@@ -375,22 +378,22 @@ def _read_adk(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Se
     if events:
         start, end = time_range(events)
         session = session_from_response(
-            detect_conversation(events).response,
+            detect_conversation(events, _ADK).response,
             id=file.stem, format="adk", place=file.name, started_at=format_time(start), ended_at=format_time(end),
         )  # fmt: skip
         yield with_lost_records(session, lost)
 
 
 def _is_atif(value: Any) -> bool:
-    version = value.get("schema_version") if isinstance(value, OBJECT) else None
+    version = value.get("schema_version") if isinstance(value, dict) else None
     return isinstance(version, str) and version.upper().startswith("ATIF") and isinstance(value.get("steps"), list)
 
 
 def _atif_sessions(value: _Object, place: str) -> Iterator[Session]:
     agent = value.get("agent")
-    agent = agent if isinstance(agent, OBJECT) else {}
+    agent = agent if isinstance(agent, dict) else {}
     start, end = time_range(list(objects_in(value["steps"])))
-    response = detect_conversation(value).response
+    response = detect_conversation(value, ("atif",)).response
     if response.latency_ms is None and end > start:
         response = replace(response, latency_ms=(end - start) / _NS_PER_MS)
     yield session_from_response(
@@ -409,7 +412,7 @@ def _atif_sessions(value: _Object, place: str) -> Iterator[Session]:
 
 
 def _is_result(value: Any) -> bool:
-    return isinstance(value, OBJECT) and all(key in value for key in ("run_id", "case_id", "candidate", "evaluators"))
+    return isinstance(value, dict) and all(key in value for key in ("run_id", "case_id", "candidate", "evaluators"))
 
 
 def _result_sessions(value: _Object, place: str) -> Iterator[Session]:
@@ -423,7 +426,7 @@ def _result_sessions(value: _Object, place: str) -> Iterator[Session]:
         known = [_recorded_call(call) for call in objects_in(calls)]
         messages.append({"role": "assistant", "content": text, **({"tool_calls": known} if known else {})})
         summary = value.get("trace_summary")
-        count = summary.get("event_count") if isinstance(summary, OBJECT) else None
+        count = summary.get("event_count") if isinstance(summary, dict) else None
         if calls is None or count != len(known):
             reason = "the record does not hold all calls: write results with messages, so calls may be missing"
             unread.append(Unread(path="calls", reason=reason))
@@ -434,7 +437,7 @@ def _result_sessions(value: _Object, place: str) -> Iterator[Session]:
         unread.append(Unread(path="calls", reason="the record says that its calls are incomplete"))
     reply = {"output_messages": messages, "text": text, "tokens_usage": value.get("tokens_usage")}
     reply |= {"cost_usd": value.get("cost_usd"), "latency_ms": value.get("latency_ms")}
-    response = detect_conversation(reply).response
+    response = detect_conversation(reply, ("agentv", "messages")).response
     response = replace(response, unread=(*response.unread, *unread))
     yield session_from_response(
         response,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from agentv.formats.fields import OBJECT
 from agentv.formats.reader import UNKNOWN_SHAPE, detect_conversation
 from agentv.protocols.traces import TraceFormat, TraceSample
 from agentv.traces.readers.lines import iter_placed
@@ -34,23 +33,23 @@ _UNKNOWN = "a record of no known shape: expected messages, a conversation, or a 
 
 
 def _is_message(value: Any) -> bool:
-    if not isinstance(value, OBJECT) or isinstance(value.get("messages"), list):
+    if not isinstance(value, dict) or isinstance(value.get("messages"), list):
         return False
     return isinstance(value.get("role"), str) and any(key in value for key in ("content", "tool_calls", "parts"))
 
 
 def _is_event(value: Any) -> bool:
     """Return whether a record is an event or item of a conversation, such as those of ADK or the Responses API."""
-    return isinstance(value, OBJECT) and any(isinstance(value.get(key), str) for key in _EVENT_KEYS)
+    return isinstance(value, dict) and any(isinstance(value.get(key), str) for key in _EVENT_KEYS)
 
 
 def _is_conversation(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(_is_message, value))
-    if not isinstance(value, OBJECT):
+    if not isinstance(value, dict):
         return False
     keys = _CONVERSATIONS if _is_event(value) else (*_CONVERSATIONS, *_REPLIES)
-    return any(isinstance(value.get(key), (list, OBJECT)) for key in keys)
+    return any(isinstance(value.get(key), (list, dict)) for key in keys)
 
 
 def _detect(sample: TraceSample) -> bool:
@@ -106,7 +105,7 @@ def _renamed(session: Session, number: int) -> Session:
 
 
 def _session(value: Any, place: str, file: TraceSource, number: int) -> Session | None:
-    fields: Mapping[str, Any] = value if isinstance(value, OBJECT) else {}
+    fields: Mapping[str, Any] = value if isinstance(value, dict) else {}
     detected = detect_conversation(value)
     response = detected.response
     if detected.shape == UNKNOWN_SHAPE or not (response.output_messages or response.trace or response.text):
@@ -126,7 +125,7 @@ def _session(value: Any, place: str, file: TraceSource, number: int) -> Session 
 
 def _times(items: list[Any]) -> dict[str, str | None]:
     keys = ("timestamp", "created_at", "createdAt", "started_at", "startedAt", "time", "date")
-    times = [time for item in items if isinstance(item, OBJECT) and (time := read_time(first_of(item, *keys)))]
+    times = [time for item in items if isinstance(item, dict) and (time := read_time(first_of(item, *keys)))]
     return {"started_at": format_time(min(times)), "ended_at": format_time(max(times))} if times else {}
 
 

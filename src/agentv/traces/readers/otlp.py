@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from agentv.protocols.traces import TraceSink, TraceSource
 
 
+NO_SPAN = "a span without an id or with malformed attributes, or that is no object"
+
+
 def _detect(sample: TraceSample) -> bool:
     return any(map(is_otlp, sample.values))
 
@@ -31,13 +34,16 @@ def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Sessio
     for record in flat_records(file, sink, as_lines=is_lines):
         try:
             for span in _spans(record.data):
-                add_span(sink, span, record.place, file, "otlp")
+                if span is None:
+                    sink.skip(record.place, NO_SPAN)
+                else:
+                    add_span(sink, span, record.place, file, "otlp")
         except PARSE_ERRORS as error:
             sink.skip(record.place, describe_error(error))
     return iter(())
 
 
-def _spans(data: bytes | Raw) -> Iterator[OtelSpan]:
+def _spans(data: bytes | Raw) -> Iterator[OtelSpan | None]:
     """Yield the spans of a request; JSON that only a tolerant parser accepts is written anew first."""
     try:
         yield from spans_of_otlp(data)

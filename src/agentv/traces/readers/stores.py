@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentv.formats.fields import OBJECT, is_count, number_or_none, objects_in
+from agentv.formats.fields import is_count, number_or_none, objects_in
 from agentv.model.span import OtelSpan
 from agentv.protocols.traces import TraceFormat
 from agentv.traces.readers.lines import iter_placed
-from agentv.traces.readers.otlp import add_span
-from agentv.traces.spans.span_data import span_from
+from agentv.traces.readers.otlp import NO_SPAN, add_span
+from agentv.traces.spans.span_data import count_malformed, span_from
 from agentv.traces.spans.values import first_of, parse_value, read_id, read_time, text_of
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ _USAGE = {
 def _usage(raw: Any) -> dict[str, int]:
     """Return the token counts of a record in the names of OpenInference."""
     counts = parse_value(raw)
-    if not isinstance(counts, OBJECT):
+    if not isinstance(counts, dict):
         return {}
     found = {name: first_of(counts, *keys) for name, keys in _USAGE.items()}
     return {name: value for name, value in found.items() if is_count(value)}
@@ -105,12 +105,12 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _is_langfuse(value: Any) -> bool:
-    if not isinstance(value, OBJECT):
+    if not isinstance(value, dict):
         return False
     if isinstance(value.get("data"), list):
         return any(map(_is_langfuse, value["data"][:3]))
     if isinstance(value.get("observations"), list):
-        inner = [each for each in value["observations"][:3] if isinstance(each, OBJECT)]
+        inner = [each for each in value["observations"][:3] if isinstance(each, dict)]
         return "projectId" in value or "htmlPath" in value or any(map(_is_langfuse, inner))
     return text_of(value.get("type")) in _LANGFUSE_TYPES and any(key in value for key in ("traceId", "trace_id"))
 
@@ -119,7 +119,7 @@ def _langfuse(value: _Object) -> Iterator[OtelSpan | None]:
     """Yield the spans of a trace with its observations, of a page of them, or of one observation."""
     if isinstance(value.get("data"), list):
         for item in value["data"]:
-            yield from _langfuse(item) if isinstance(item, OBJECT) else (None,)
+            yield from _langfuse(item) if isinstance(item, dict) else (None,)
         return
     if not isinstance(value.get("observations"), list):
         yield _langfuse_observation(value, {})
@@ -133,7 +133,7 @@ def _langfuse(value: _Object) -> Iterator[OtelSpan | None]:
         kind="CHAIN", attributes={}, session=first_of(value, "sessionId", "session_id"),
     )  # fmt: skip
     for item in observations:
-        yield _langfuse_observation(item, value) if isinstance(item, OBJECT) else None
+        yield _langfuse_observation(item, value) if isinstance(item, dict) else None
 
 
 def _langfuse_observation(item: _Object, trace: _Object) -> OtelSpan | None:
@@ -146,8 +146,8 @@ def _langfuse_observation(item: _Object, trace: _Object) -> OtelSpan | None:
         "input.value": _unwrapped(item.get("input")),
         "output.value": _unwrapped(item.get("output")),
         "llm.model_name": first_of(item, "model", "providedModelName", "modelId"),
-        "llm.cost.total": costs.get("total") if isinstance(costs, OBJECT) else item.get("calculatedTotalCost"),
-        "tool_call.id": metadata.get("tool_call_id") if isinstance(metadata, OBJECT) else None,
+        "llm.cost.total": costs.get("total") if isinstance(costs, dict) else item.get("calculatedTotalCost"),
+        "tool_call.id": metadata.get("tool_call_id") if isinstance(metadata, dict) else None,
     }
     failed = item.get("level") == "ERROR"
     return _span(
@@ -165,33 +165,33 @@ def _langfuse_observation(item: _Object, trace: _Object) -> OtelSpan | None:
 
 
 def _is_mlflow(value: Any) -> bool:
-    if not isinstance(value, OBJECT):
+    if not isinstance(value, dict):
         return False
     data, info = value.get("data"), value.get("info")
     if isinstance(value.get("traces"), list):
         return any(map(_is_mlflow, value["traces"][:3]))
-    if isinstance(info, OBJECT) and isinstance(data, OBJECT):
+    if isinstance(info, dict) and isinstance(data, dict):
         return isinstance(data.get("spans"), list)
     if isinstance(value.get("spans"), list):
         return any(map(_is_mlflow, value["spans"][:3]))
     attributes = value.get("attributes")
-    return isinstance(attributes, OBJECT) and any(str(key).startswith("mlflow.") for key in attributes)
+    return isinstance(attributes, dict) and any(str(key).startswith("mlflow.") for key in attributes)
 
 
 def _mlflow(value: _Object) -> Iterator[OtelSpan | None]:
     """Yield the spans of traces; every attribute is JSON of its own."""
     if isinstance(value.get("traces"), list):
         for item in value["traces"]:
-            yield from _mlflow(item) if isinstance(item, OBJECT) else (None,)
+            yield from _mlflow(item) if isinstance(item, dict) else (None,)
         return
     data, info = value.get("data"), value.get("info")
-    holder = data if isinstance(data, OBJECT) else value
-    info = info if isinstance(info, OBJECT) else value
+    holder = data if isinstance(data, dict) else value
+    info = info if isinstance(info, dict) else value
     metadata = first_of(info, "trace_metadata", "request_metadata", "tags")
-    session = metadata.get("mlflow.trace.session") if isinstance(metadata, OBJECT) else None
+    session = metadata.get("mlflow.trace.session") if isinstance(metadata, dict) else None
     spans = holder.get("spans")
     for raw in spans if isinstance(spans, list) else [value]:
-        yield _mlflow_span(raw, session) if isinstance(raw, OBJECT) else None
+        yield _mlflow_span(raw, session) if isinstance(raw, dict) else None
 
 
 def _mlflow_span(raw: _Object, session: Any) -> OtelSpan | None:
@@ -208,7 +208,7 @@ def _mlflow_span(raw: _Object, session: Any) -> OtelSpan | None:
         "input.value": attributes.get("mlflow.spanInputs", parse_value(raw.get("inputs"))),
         "output.value": attributes.get("mlflow.spanOutputs", parse_value(raw.get("outputs"))),
         "llm.model_name": first_of(attributes, "mlflow.llm.model", "model"),
-        "llm.cost.total": cost.get("total_cost") if isinstance(cost, OBJECT) else None,
+        "llm.cost.total": cost.get("total_cost") if isinstance(cost, dict) else None,
         "session.id": text_of(attributes.get("mlflow.trace.session")) or text_of(session),
     }
     if kind == "TOOL":
@@ -218,7 +218,7 @@ def _mlflow_span(raw: _Object, session: Any) -> OtelSpan | None:
 
 
 def _is_langsmith(value: Any) -> bool:
-    if not isinstance(value, OBJECT):
+    if not isinstance(value, dict):
         return False
     if isinstance(value.get("runs"), list):
         return any(map(_is_langsmith, value["runs"][:3]))
@@ -229,11 +229,11 @@ def _langsmith(value: _Object, root: Any = None) -> Iterator[OtelSpan | None]:
     """Yield the spans of a run and of those below it, or of a page of runs."""
     if isinstance(value.get("runs"), list):
         for item in value["runs"]:
-            yield from _langsmith(item) if isinstance(item, OBJECT) else (None,)
+            yield from _langsmith(item) if isinstance(item, dict) else (None,)
         return
     extra = value.get("extra")
-    metadata = extra.get("metadata") if isinstance(extra, OBJECT) else None
-    metadata = metadata if isinstance(metadata, OBJECT) else {}
+    metadata = extra.get("metadata") if isinstance(extra, dict) else None
+    metadata = metadata if isinstance(metadata, dict) else {}
     outputs, inputs = _unwrapped(value.get("outputs")), _unwrapped(value.get("inputs"))
     trace = value.get("trace_id") or root or value.get("id")
     kind = _LANGSMITH_KINDS.get(str(value.get("run_type")), "CHAIN")
@@ -264,19 +264,19 @@ def _langsmith(value: _Object, root: Any = None) -> Iterator[OtelSpan | None]:
 
 
 def _langsmith_usage(outputs: Any) -> dict[str, Any] | None:
-    usage = outputs.get("usage_metadata") if isinstance(outputs, OBJECT) else None
-    return dict(usage) if isinstance(usage, OBJECT) else None
+    usage = outputs.get("usage_metadata") if isinstance(outputs, dict) else None
+    return dict(usage) if isinstance(usage, dict) else None
 
 
 def _langsmith_input(inputs: Any, kind: str) -> Any:
-    if kind == "TOOL" and isinstance(inputs, OBJECT) and inputs.keys() == {"input"}:
+    if kind == "TOOL" and isinstance(inputs, dict) and inputs.keys() == {"input"}:
         return inputs["input"]  # the arguments as a text, often a Python literal
     return inputs
 
 
 def _langsmith_output(outputs: Any, kind: str) -> Any:
     """Return the messages of a model, which LangChain nests in batches of generations."""
-    if not isinstance(outputs, OBJECT) or kind != "LLM":
+    if not isinstance(outputs, dict) or kind != "LLM":
         return outputs
     generations = outputs.get("generations")
     while isinstance(generations, list) and generations and isinstance(generations[0], list):
@@ -290,13 +290,13 @@ def _langsmith_output(outputs: Any, kind: str) -> Any:
 
 def _is_phoenix(value: Any) -> bool:
     """Recognize a span of Phoenix, of the SDK's own JSON, or a page of them."""
-    if not isinstance(value, OBJECT):
+    if not isinstance(value, dict):
         return False
     inner = value.get("data", value.get("spans"))
     if isinstance(inner, list):
         return any(map(_is_phoenix, inner[:3]))
     context = value.get("context")
-    if isinstance(context, OBJECT):
+    if isinstance(context, dict):
         return any(key in context for key in ("trace_id", "traceId"))
     return "context.span_id" in value or (
         any(key in value for key in ("span_id", "spanId")) and any(key in value for key in ("attributes", "span_kind"))
@@ -307,19 +307,19 @@ def _phoenix(value: _Object) -> Iterator[OtelSpan | None]:
     inner = value.get("data", value.get("spans"))
     if isinstance(inner, list):
         for item in inner:
-            yield from _phoenix(item) if isinstance(item, OBJECT) else (None,)
+            yield from _phoenix(item) if isinstance(item, dict) else (None,)
         return
     span = span_from(value)
     kind = value.get("span_kind")
     if span is not None and isinstance(kind, str) and "openinference.span.kind" not in span.attributes:
         nested = span.attributes.get("openinference")
-        if not isinstance(nested, OBJECT) and kind.upper() in ("LLM", "TOOL", "AGENT", "CHAIN"):
+        if not isinstance(nested, dict) and kind.upper() in ("LLM", "TOOL", "AGENT", "CHAIN"):
             span.attributes = {**span.attributes, "openinference.span.kind": kind}
     yield span
 
 
 def _is_jaeger(value: Any) -> bool:
-    if not isinstance(value, OBJECT):
+    if not isinstance(value, dict):
         return False
     if isinstance(value.get("data"), list):
         return any(map(_is_jaeger, value["data"][:3]))
@@ -330,17 +330,17 @@ def _jaeger(value: _Object) -> Iterator[OtelSpan | None]:
     """Yield the spans of a result of Jaeger's query API; parents are references, times are microseconds."""
     if isinstance(value.get("data"), list):
         for item in value["data"]:
-            yield from _jaeger(item) if isinstance(item, OBJECT) else (None,)
+            yield from _jaeger(item) if isinstance(item, dict) else (None,)
         return
     processes = value.get("processes")
     for raw in value["spans"] if isinstance(value.get("spans"), list) else [value]:
-        yield _jaeger_span(raw, processes) if isinstance(raw, OBJECT) else None
+        yield _jaeger_span(raw, processes) if isinstance(raw, dict) else None
 
 
 def _jaeger_span(raw: _Object, processes: Any) -> OtelSpan | None:
     attributes = _tags(raw.get("tags"))
-    process = processes.get(text_of(raw.get("processID"))) if isinstance(processes, OBJECT) else raw.get("process")
-    resource = _tags(process.get("tags")) if isinstance(process, OBJECT) else {}
+    process = processes.get(text_of(raw.get("processID"))) if isinstance(processes, dict) else raw.get("process")
+    resource = _tags(process.get("tags")) if isinstance(process, dict) else {}
     parents = [each.get("spanID") for each in objects_in(raw.get("references")) if each.get("refType") == "CHILD_OF"]
     start, duration = raw.get("startTime"), raw.get("duration")
     events = [
@@ -361,6 +361,7 @@ def _jaeger_span(raw: _Object, processes: Any) -> OtelSpan | None:
         "startTime": start * _NS_PER_US if isinstance(start, int) else start,
         "endTime": None if end is None else end * _NS_PER_US,
         "attributes": attributes,
+        "droppedAttributesCount": count_malformed(raw.get("tags")),
         "resource": {"attributes": resource},
         "scope": attributes.pop("otel.scope.name", attributes.pop("otel.library.name", "")),
         "status": {"code": "ERROR" if failed else code, "message": attributes.pop("otel.status_description", "")},
@@ -375,7 +376,7 @@ def _tags(tags: Any) -> dict[str, Any]:
 
 
 def _is_mastra(value: Any) -> bool:
-    if not isinstance(value, OBJECT):
+    if not isinstance(value, dict):
         return False
     if isinstance(value.get("spans"), list):
         return any(map(_is_mastra, value["spans"][:3]))
@@ -388,13 +389,13 @@ def _mastra(value: _Object) -> Iterator[OtelSpan | None]:
     """Yield the spans of a trace of Mastra, stored or exported."""
     if isinstance(value.get("spans"), list):
         for item in value["spans"]:
-            yield from _mastra(item) if isinstance(item, OBJECT) else (None,)
+            yield from _mastra(item) if isinstance(item, dict) else (None,)
         return
     kind = _MASTRA_KINDS.get(str(value.get("spanType", value.get("type"))), "CHAIN")
     own = _unwrapped(value.get("attributes"))
-    own = own if isinstance(own, OBJECT) else {}
+    own = own if isinstance(own, dict) else {}
     metadata = _unwrapped(value.get("metadata"))
-    metadata = metadata if isinstance(metadata, OBJECT) else {}
+    metadata = metadata if isinstance(metadata, dict) else {}
     error = _unwrapped(first_of(value, "error", "errorInfo"))
     name = text_of(first_of(value, "entityName", "name")) or ""
     if kind == "TOOL" and "'" in name:
@@ -417,13 +418,13 @@ def _mastra(value: _Object) -> Iterator[OtelSpan | None]:
         kind=kind,
         attributes=attributes,
         session=first_of(metadata, "sessionId", "threadId") or first_of(value, "sessionId", "threadId"),
-        error=(error.get("message") or True) if isinstance(error, OBJECT) else error,
+        error=(error.get("message") or True) if isinstance(error, dict) else error,
     )
 
 
 def _mastra_output(output: Any, kind: str) -> Any:
     """Return what a model wrote as one message: its text, and its calls beside it."""
-    if kind != "LLM" or not isinstance(output, OBJECT) or not ("text" in output or "toolCalls" in output):
+    if kind != "LLM" or not isinstance(output, dict) or not ("text" in output or "toolCalls" in output):
         return output
     calls = output.get("toolCalls")
     named = [each.get("payload", each) for each in objects_in(calls)]
@@ -449,7 +450,7 @@ def _format(
                     continue
                 for span in spans_of(record):
                     if span is None:
-                        sink.skip(place, "a span without an id, or that is no object")
+                        sink.skip(place, NO_SPAN)
                     else:
                         add_span(sink, span, place, file, name)
         return iter(())

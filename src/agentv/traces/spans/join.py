@@ -19,7 +19,7 @@ from agentv.traces.spans.messages import MessageReader
 from agentv.traces.spans.nodes import Node, build_tree, drop_superseded
 from agentv.traces.spans.timeline import Timeline
 from agentv.traces.spans.tool_matching import match_tools
-from agentv.traces.spans.values import first_of, format_time, text_of
+from agentv.traces.spans.values import format_time, text_of
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -200,8 +200,8 @@ class _Joiner:
 
     def _attribute(self, name: str) -> str | None:
         for node in self._all:
-            value = first_of(node.span.attributes, name) or first_of(node.span.resource, name)
-            if (text := text_of(value)) is not None:
+            span = node.span
+            if (text := text_of(span.attributes.get(name)) or text_of(span.resource.get(name))) is not None:
                 return text
         return None
 

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from agentv.formats.fields import OBJECT
 from agentv.formats.reader import detect_conversation
 from agentv.formats.vocabulary import to_snake_case
 from agentv.jsonio import DEPTH_MARKER, dump_json, is_deep, scrub, truncate_depth
@@ -22,6 +21,8 @@ _OPENAI_KEYS = frozenset((
     *("finish_reason", "function_call", "reasoning", "reasoning_content", "parsed"),
 ))  # fmt: skip
 _PLAIN_BLOCKS = frozenset(("text", "input_text", "output_text"))
+_LANGCHAIN_TYPES = frozenset(("human", "ai", "AIMessageChunk"))
+_ANTHROPIC_BLOCKS = frozenset(("tool_use", "tool_result", "thinking", "redacted_thinking"))
 REDACTED = "__REDACTED__"
 """Text that OpenInference writes in place of hidden content."""
 
@@ -85,7 +86,7 @@ class MessageReader:
                 return None
             return [said for item in items for said in self._read_raw(item, role)]
         value = parse_value(value)
-        if isinstance(value, OBJECT):
+        if isinstance(value, dict):
             inner = next((value[key] for key in ("messages", "contents") if isinstance(value.get(key), list)), None)
             value = [value] if inner is None else inner
         if isinstance(value, str) and value.lstrip()[:1] != "{":
@@ -111,25 +112,43 @@ def translate(item: Any, role: str = "user") -> list[Said]:
     """Return the messages that one item holds; a part that is not understood becomes a content block."""
     if isinstance(item, str):
         parsed = parse_value(item)
-        if not isinstance(parsed, OBJECT):
+        if not isinstance(parsed, dict):
             return [Said(role, item)]
         item = parsed  # a message as JSON text in a list
     if isinstance(item, list):  # a batch of messages, as LangChain has it
         return [said for each in item for said in translate(each, role)]
-    if not isinstance(item, OBJECT):
+    if not isinstance(item, dict):
         return [Said(role, [{"type": "unknown", "item": item}])]
+    choices = item.get("choices")
+    if isinstance(choices, list) and choices and all(map(_is_choice, choices)):  # a chat completion
+        return [said for choice in choices for said in translate(choice, "assistant")]
+    return _translate_object(_unwrap(item, role), role)
+
+
+def _unwrap(item: _Object, role: str) -> _Object:
+    """Return the message in a choice of OpenAI, a candidate of Gemini, or an event with content."""
     message = item.get("message")
-    if isinstance(message, OBJECT) and "role" not in item:
+    if isinstance(message, dict) and "role" not in item:
         item = {**message, "finish_reason": item.get("finish_reason")}
-    if "finishReason" in item and isinstance(item.get("content"), OBJECT):
-        item = item["content"]  # a candidate of Gemini
-    if isinstance(item.get("content"), OBJECT) and isinstance(item["content"].get("parts"), list):
-        item = {"role": item["content"].get("role") or role, "parts": item["content"]["parts"]}
+    content = item.get("content")
+    if not isinstance(content, dict):
+        return item
+    if isinstance(content.get("parts"), list):
+        return {"role": content.get("role") or role, "parts": content["parts"]}
+    return content if "finishReason" in item else item
+
+
+def _translate_object(item: _Object, role: str) -> list[Said]:
     if isinstance(item.get("parts"), list):
         return [_from_parts(item, role)]
     if isinstance(item.get("role"), str) and _is_openai(item):
         return [_from_openai(item)]
     return _from_any(item, role)
+
+
+def _is_choice(value: Any) -> bool:
+    message = value.get("message") if isinstance(value, dict) else None
+    return isinstance(message, dict) and isinstance(message.get("role"), str) and _is_openai(message)
 
 
 def _role(value: Any, default: str) -> str:
@@ -146,7 +165,7 @@ def _from_parts(item: _Object, role: str) -> Said:
     for part in item["parts"]:
         if isinstance(part, str):
             blocks.append({"type": "text", "text": part})
-        elif not isinstance(part, OBJECT):
+        elif not isinstance(part, dict):
             blocks.append({"type": "unknown", "item": part})
         elif part.get("type") == "text" and "content" not in part and "text" not in part:
             is_captured = False
@@ -170,8 +189,8 @@ def _from_parts(item: _Object, role: str) -> Said:
 
 def _add_part(part: _Object, blocks: list[Any], calls: list[ToolCall], results: list[ToolCall]) -> None:
     kind = to_snake_case(part["type"]) if isinstance(part.get("type"), str) else ""
-    gemini = next((key for key in ("functionCall", "function_call") if isinstance(part.get(key), OBJECT)), None)
-    response = next((key for key in ("functionResponse", "function_response") if isinstance(part.get(key), OBJECT)), "")
+    gemini = next((key for key in ("functionCall", "function_call") if isinstance(part.get(key), dict)), None)
+    response = next((key for key in ("functionResponse", "function_response") if isinstance(part.get(key), dict)), "")
     if kind in ("tool_call", "server_tool_call"):
         calls.append(_call_of_part(part, kind))
     elif kind in ("tool_call_response", "server_tool_call_response"):
@@ -193,10 +212,10 @@ def _add_part(part: _Object, blocks: list[Any], calls: list[ToolCall], results: 
 
 def _call_of_part(part: _Object, kind: str) -> ToolCall:
     inner = part.get("server_tool_call") if kind == "server_tool_call" else None
-    name = part.get("name") or (inner.get("type") if isinstance(inner, OBJECT) else None)
+    name = part.get("name") or (inner.get("type") if isinstance(inner, dict) else None)
     if "arguments" in part:
         arguments = part["arguments"]
-    elif isinstance(inner, OBJECT):
+    elif isinstance(inner, dict):
         arguments = {key: value for key, value in inner.items() if key != "type"}
     else:
         arguments = UNSET
@@ -232,7 +251,7 @@ def _is_openai(item: _Object) -> bool:
     if content is None or isinstance(content, str):
         return True
     return isinstance(content, list) and all(
-        isinstance(block, OBJECT) and block.get("type") in _PLAIN_BLOCKS and isinstance(block.get("text"), str)
+        isinstance(block, dict) and block.get("type") in _PLAIN_BLOCKS and isinstance(block.get("text"), str)
         for block in content
     )
 
@@ -249,20 +268,21 @@ def _from_openai(item: _Object) -> Said:
     raw = item.get("tool_calls")
     raw = parse_value(raw) if isinstance(raw, str) else raw
     calls = [_openai_call(call) for call in raw] if isinstance(raw, list) else []
-    if isinstance(item.get("function_call"), OBJECT):
+    if isinstance(item.get("function_call"), dict):
         calls.append(_openai_call({"function": item["function_call"]}))
-    if content in ("", REDACTED) and calls:
-        content = None
+    if calls:  # only the agent makes calls, whatever role is written
+        role = "assistant"
+        content = None if content in ("", REDACTED) else content
     return Said(role, content, tuple(calls), name=text_of(item.get("name")), finish=text_of(item.get("finish_reason")))
 
 
 def _openai_call(raw: Any) -> ToolCall:
     """Read a call of OpenAI, of OpenInference (in `tool_call`), or of LangChain (`args`)."""
-    if not isinstance(raw, OBJECT):
+    if not isinstance(raw, dict):
         return ToolCall(metadata={"item": raw})
-    raw = raw["tool_call"] if isinstance(raw.get("tool_call"), OBJECT) else raw
+    raw = raw["tool_call"] if isinstance(raw.get("tool_call"), dict) else raw
     function = raw.get("function")
-    body = function if isinstance(function, OBJECT) else raw
+    body = function if isinstance(function, dict) else raw
     name = body.get("name") or raw.get("name") or raw.get("toolName")
     arguments = next((body[key] for key in ("arguments", "args", "input") if key in body), UNSET)
     return _call(name, arguments, raw.get("id") or raw.get("toolCallId"))
@@ -270,11 +290,28 @@ def _openai_call(raw: Any) -> ToolCall:
 
 def _from_any(item: _Object, role: str) -> list[Said]:
     """Read a message of any other known shape with the reader of replies."""
-    response = detect_conversation([dict(item)]).response
+    response = detect_conversation([dict(item)], _formats_of(item)).response
     messages = response.output_messages
     if not messages:
         return [Said(role, [{"type": "unknown", "item": scrub(dict(item))}])]
     return [said for message in messages for said in _from_message(message, role)]
+
+
+def _formats_of(item: _Object) -> tuple[str, ...]:
+    """Return the formats of replies that an item most likely has; all others are tried after them."""
+    if "lc" in item or item.get("type") in _LANGCHAIN_TYPES:
+        return ("langchain",)
+    if item.get("kind") in ("request", "response"):
+        return ("pydantic_ai",)
+    content = item.get("content")
+    if isinstance(item.get("role"), str) and isinstance(content, list) and any(map(_is_block, content)):
+        return ("messages",)
+    return ()
+
+
+def _is_block(value: Any) -> bool:
+    """Return whether a value is a block of Anthropic."""
+    return isinstance(value, dict) and value.get("type") in _ANTHROPIC_BLOCKS
 
 
 def _from_message(message: Message, role: str) -> list[Said]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -48,12 +49,18 @@ class Node:
 
         A stream may keep the span of the model open while its tools run.
         """
-        nearby = [*self.children, *(self.parent.children if self.parent is not None else ())]
-        starts = [node.span.start for node in nearby if node.kind == "tool" and self._is_open_at(node.span.start)]
-        return int(min([self.end, *(start - 1 for start in starts)]))
+        end = self.end
+        for node in (self, self.parent):
+            starts = node.tool_starts if node is not None else ()
+            first = bisect_right(starts, self.span.start)
+            if first < len(starts):
+                end = min(end, starts[first] - 1) if starts[first] < self.end else end
+        return end
 
-    def _is_open_at(self, time: int) -> bool:
-        return self.span.start < time < self.end
+    @cached_property
+    def tool_starts(self) -> list[int]:
+        """Times at which the tools right below it started, sorted."""
+        return sorted(node.span.start for node in self.children if node.kind == "tool")
 
     @cached_property
     def tool_ancestor(self) -> Node | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentv.formats.fields import OBJECT, object_or_empty, objects_in
+from agentv.formats.fields import object_or_empty, objects_in
 from agentv.model.span import OtelSpan, SpanEvent
 from agentv.traces.spans.values import first_of, read_any_value, read_attributes, read_id, read_time
 
@@ -15,6 +15,7 @@ RESOURCE_KEYS = (
     *("langfuse.session.id", "openinference.project.name"),
 )
 """Attributes of a resource that are kept with each of its spans."""
+_DROPPED = ("droppedAttributesCount", "dropped_attributes_count", "droppedEventsCount", "dropped_events_count")
 _ANY_VALUES = ("stringValue", "kvlistValue", "string_value", "kvlist_value", "arrayValue", "array_value")
 
 
@@ -33,11 +34,14 @@ def span_from(raw: _Object, resource: dict[str, Any] | None = None, scope: str =
     if not span_id:
         return None
     attributes = read_attributes(raw.get("attributes"))
-    prefixed = {key[11:]: value for key, value in raw.items() if key.startswith("attributes.") and value is not None}
-    attributes |= prefixed
+    if resource is None:  # no OTLP: Phoenix writes the columns of a table
+        attributes |= {
+            key[11:]: each for key, each in raw.items() if key.startswith("attributes.") and each is not None
+        }
+        own = object_or_empty(raw.get("resource"))
+        resource = used_resource(read_attributes(own.get("attributes", own)))
     start, end = _times(raw)
     is_error, message = _status(raw)
-    own = object_or_empty(raw.get("resource"))
     return OtelSpan(
         trace_id=trace_id or span_id,
         span_id=span_id,
@@ -46,12 +50,12 @@ def span_from(raw: _Object, resource: dict[str, Any] | None = None, scope: str =
         start=start,
         end=end,
         attributes=attributes,
-        resource=resource or used_resource(read_attributes(own.get("attributes", own))),
+        resource=resource,
         scope=scope or _scope(raw),
         events=[_event(each) for key in ("events", "span_events") for each in objects_in(raw.get(key))],
         is_error=is_error,
         error=message,
-        dropped=_dropped(raw),
+        dropped=_dropped(raw) + count_malformed(raw.get("attributes")),
     )
 
 
@@ -71,7 +75,7 @@ def _status(raw: _Object) -> tuple[bool, str]:
     status = raw.get("status")
     code: Any = first_of(raw, "status_code", "status.code")
     message: Any = first_of(raw, "status_message", "statusMessage")
-    if isinstance(status, OBJECT):
+    if isinstance(status, dict):
         code = first_of(status, "code", "status_code") if code is None else code
         message = first_of(status, "message", "description") if message is None else message
     elif code is None:
@@ -82,7 +86,7 @@ def _status(raw: _Object) -> tuple[bool, str]:
 
 def _scope(raw: _Object) -> str:
     scope = raw.get("scope") or raw.get("instrumentation_scope") or raw.get("instrumentationScope")
-    name = scope.get("name") if isinstance(scope, OBJECT) else scope
+    name = scope.get("name") if isinstance(scope, dict) else scope
     return name if isinstance(name, str) else ""
 
 
@@ -101,8 +105,15 @@ def read_body(body: Any) -> Any:
 
 
 def _dropped(raw: _Object) -> int:
-    names = ("droppedAttributesCount", "dropped_attributes_count", "droppedEventsCount", "dropped_events_count")
-    return sum(count for name in names if isinstance(count := raw.get(name), int) and not isinstance(count, bool))
+    counts = [raw[name] for name in _DROPPED if name in raw]
+    return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool)) if counts else 0
+
+
+def count_malformed(raw: Any) -> int:
+    """Return the number of attributes of OTLP that cannot be read, which counts as if they had been dropped."""
+    if isinstance(raw, list):
+        return sum(not (isinstance(item, dict) and isinstance(item.get("key"), str)) for item in raw)
+    return int(raw is not None and not isinstance(raw, dict))
 
 
 def log_from(raw: _Object, resource: dict[str, Any], scope: str = "") -> OtelSpan:
@@ -119,6 +130,6 @@ def log_from(raw: _Object, resource: dict[str, Any], scope: str = "") -> OtelSpa
         resource=resource,
         scope=scope,
         events=[event],
-        dropped=_dropped(raw),
+        dropped=_dropped(raw) + count_malformed(raw.get("attributes")),
         is_log=True,
     )

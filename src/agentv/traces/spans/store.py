@@ -1,6 +1,6 @@
 """Temporary store of spans until all files are read: a session may be spread over several of them.
 
-SQLite keeps it in memory while it is small, and in a temporary file when it is not.
+They stay in memory up to a limit, and are written to a temporary SQLite file beyond it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CACHE_KB = 32_768
-_BATCH = 500
+_ROW_BYTES = 100
+"""Memory of a row beside its data."""
+MEMORY_BYTES = 32 * 1024 * 1024
+"""Size of the spans that are held in memory at most."""
 _SESSION_KEYS = (
     ("agentv.run_id",),
     (
@@ -31,6 +34,7 @@ _SESSION_KEYS = (
     ),
 )
 """Attributes that name the session of a span, the strongest first."""
+_ALL_SESSION_KEYS = frozenset(key for keys in _SESSION_KEYS for key in keys)
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(OtelSpan).decode
 
@@ -45,43 +49,44 @@ class SpanGroup(NamedTuple):
 
 
 class SpanStore:
-    """Temporary store of spans by trace."""
+    """Temporary store of encoded spans by trace: in memory while they are few, then in a temporary SQLite file."""
 
-    def __init__(self) -> None:
-        self._db = sqlite3.connect("")  # a temporary file that exists only when the cache is full
-        self._db.executescript(
-            f"""
-            PRAGMA journal_mode = OFF;
-            PRAGMA synchronous = OFF;
-            PRAGMA cache_size = -{_CACHE_KB};
-            CREATE TABLE spans (trace TEXT NOT NULL, data BLOB NOT NULL);
-            CREATE TABLE names (trace TEXT NOT NULL, rank INTEGER NOT NULL, start INTEGER NOT NULL,
-                name TEXT NOT NULL);
-            """
-        )
+    def __init__(self, memory_bytes: int = MEMORY_BYTES) -> None:
+        self._limit = memory_bytes
+        self._size = 0
         self._rows: list[tuple[str, bytes]] = []
         self._names: dict[tuple[str, int, str], int] = {}
+        """Time at which a trace was given a name first, by trace, rank and name."""
+        self._db: sqlite3.Connection | None = None
         self.count = 0
+
+    @property
+    def is_spilled(self) -> bool:
+        """`True` if spans are in a temporary file."""
+        return self._db is not None
 
     def add(self, span: OtelSpan) -> None:
         """Add a span or a log record."""
-        trace = span.trace_id
         named = self._session_name(span)
-        if not trace:  # a log record outside of all spans belongs to the session that it names
-            trace = f"session {named[1]}" if named else "logs without a trace"
-            span.trace_id = trace
+        if not span.trace_id:  # a log record outside of all spans belongs to the session that it names
+            span.trace_id = f"session {named[1]}" if named else "logs without a trace"
         if named is not None:
-            key = (trace, *named)
+            key = (span.trace_id, *named)
             earlier = self._names.get(key)
             self._names[key] = span.start if earlier is None else min(earlier, span.start)
-        self._rows.append((trace, _encode(span)))
+        data = _encode(span)
+        self._rows.append((span.trace_id, data))
+        self._size += len(data) + _ROW_BYTES
         self.count += 1
-        if len(self._rows) >= _BATCH:
-            self._flush()
+        if self._size >= self._limit:
+            self._spill()
 
     @staticmethod
     def _session_name(span: OtelSpan) -> tuple[int, str] | None:
         places = [span.attributes, *(event.attributes for event in span.events if span.is_log), span.resource]
+        places = [place for place in places if not _ALL_SESSION_KEYS.isdisjoint(place)]
+        if not places:
+            return None
         for rank, keys in enumerate(_SESSION_KEYS):
             for place in places:
                 if (name := text_of(first_of(place, *keys))) is not None:
@@ -89,16 +94,33 @@ class SpanStore:
                     return 2 * rank + bool(span.parent_id or span.is_log), name
         return None
 
-    def _flush(self) -> None:
+    def _spill(self) -> None:
+        """Move all spans to a temporary file, which SQLite removes when it is closed."""
+        if self._db is None:
+            self._db = sqlite3.connect("")
+            self._db.executescript(
+                f"""
+                PRAGMA journal_mode = OFF;
+                PRAGMA synchronous = OFF;
+                PRAGMA cache_size = -{_CACHE_KB};
+                CREATE TABLE spans (trace TEXT NOT NULL, data BLOB NOT NULL);
+                CREATE TABLE names (trace TEXT NOT NULL, rank INTEGER NOT NULL, start INTEGER NOT NULL,
+                    name TEXT NOT NULL);
+                """
+            )
         self._db.executemany("INSERT INTO spans VALUES (?, ?)", self._rows)
         self._rows.clear()
         names = [(trace, rank, start, name) for (trace, rank, name), start in self._names.items()]
         self._db.executemany("INSERT INTO names VALUES (?, ?, ?, ?)", names)
         self._names.clear()
+        self._size = 0
 
     def groups(self) -> Iterator[SpanGroup]:
         """Yield the spans of each session, the session that was named first comes first."""
-        self._flush()
+        if self._db is None:
+            yield from self._groups_in_memory()
+            return
+        self._spill()
         self._db.executescript(
             """
             CREATE INDEX spans_by_trace ON spans (trace);
@@ -119,6 +141,21 @@ class SpanStore:
             )
             yield SpanGroup(session, [_decode(data) for (data,) in rows])
 
+    def _groups_in_memory(self) -> Iterator[SpanGroup]:
+        best: dict[str, tuple[int, int, str]] = {}
+        for (trace, rank, name), start in self._names.items():
+            found = best.get(trace)
+            best[trace] = (rank, start, name) if found is None else min(found, (rank, start, name))
+        groups: dict[str, list[bytes]] = {}
+        for trace, data in self._rows:
+            named = best.get(trace)
+            groups.setdefault(trace if named is None else named[2], []).append(data)
+        self._rows.clear()
+        for session in list(groups):
+            yield SpanGroup(session, [_decode(data) for data in groups.pop(session)])
+
     def close(self) -> None:
         """Remove the store."""
-        self._db.close()
+        self._rows.clear()
+        if self._db is not None:
+            self._db.close()

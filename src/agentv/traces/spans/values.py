@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from agentv.formats.fields import OBJECT
 from agentv.jsonio import scrub_text
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ _MAX_LITERAL = 100_000
 """Length of the longest text that is read as a Python literal."""
 _MAX_VALUE_DEPTH = 32
 _MAX_DIGITS = 25
+_MIN_NS, _END_NS = 10**17, 2**63
+"""Range of numbers that are nanoseconds since 1970."""
 _NS_PER_S, _NS_PER_MS, _NS_PER_US = 1_000_000_000, 1_000_000, 1_000
 _decode = msgspec.json.Decoder().decode
 
@@ -48,8 +49,9 @@ def read_id(value: Any) -> str:
 def read_time(value: Any) -> int:
     """Return a time in nanoseconds since 1970: from a number of any unit, or from an ISO text; 0 if there is none."""
     if isinstance(value, str):
-        if value.isascii() and value.isdigit():
-            return _scale(int(value)) if len(value) <= _MAX_DIGITS else 0
+        if value.isdigit() and value.isascii():
+            number = int(value) if len(value) <= _MAX_DIGITS else 0
+            return number if _MIN_NS <= number < _END_NS else _scale(number)
         return _iso_time(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return 0
@@ -67,7 +69,7 @@ def _scale(number: int) -> int:
     for limit, factor in ((10**11, _NS_PER_S), (10**14, _NS_PER_MS), (10**17, _NS_PER_US)):
         if number < limit:
             return number * factor
-    return number if number < 2**63 else 0
+    return number if number < _END_NS else 0
 
 
 def _iso_time(text: str) -> int:
@@ -81,7 +83,7 @@ def _iso_time(text: str) -> int:
     except (OverflowError, ValueError):
         return 0
     whole = (delta.days * 86_400 + delta.seconds) * _NS_PER_S + delta.microseconds * _NS_PER_US
-    return whole if 0 < whole < 2**63 else 0
+    return whole if 0 < whole < _END_NS else 0
 
 
 def format_time(nanoseconds: int) -> str | None:
@@ -102,9 +104,12 @@ def read_attributes(raw: Any) -> dict[str, Any]:
         for item in raw:
             if isinstance(item, dict) and isinstance(key := item.get("key"), str):
                 value = item.get("value")
-                found[key] = read_any_value(value) if isinstance(value, dict) else value
+                if isinstance(value, dict):
+                    text = value.get("stringValue") if len(value) == 1 else None
+                    value = read_any_value(value) if text is None else text
+                found[key] = value
         return found
-    return {str(key): value for key, value in raw.items()} if isinstance(raw, OBJECT) else {}
+    return {str(key): value for key, value in raw.items()} if isinstance(raw, dict) else {}
 
 
 def read_any_value(value: Mapping[str, Any], depth: int = 0) -> Any:  # noqa: PLR0911 - one for each type

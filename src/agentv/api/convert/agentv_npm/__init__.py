@@ -33,7 +33,7 @@ def is_agentv(data: Any, path: Path) -> bool:
         return False
     if "evalcases" in data or "defaultTest" in data:
         return "evalcases" in data
-    cases = next((data[key] for key in CASE_KEYS if data.get(key) is not None), None)
+    cases = next((data[key] for key in CASE_KEYS if data.get(key) is not None), data.get("scenarios"))
     if cases is None:
         return False
     if _has_own_head(data) or re.search(r"(?i)(?:^|\.)eval\.ya?ml$", path.name):

@@ -23,11 +23,15 @@ def convert_judge(
     items = entry.get("criteria", entry.get("rubrics"))
     if items is None and isinstance(entry.get("value"), list):
         items = entry["value"]
-    if isinstance(items, list) and items:
-        return {"type": "llm_judge", "rubric": [_item(item, render) for item in items]}
     for key in ("temperature", "max_steps"):
         if entry.get(key) is not None:
             place.at(key).leave_out(f"{entry['type']}.{key}", "it is a setting of the judge's target")
+    if isinstance(items, list) and items:
+        if entry.get("prompt"):
+            place.at("prompt").leave_out(
+                f"{entry['type']}.prompt", "the judge has a prompt of its own: the rubric is kept"
+            )
+        return {"type": "llm_judge", "rubric": [_item(item, render) for item in items]}
     text = next((entry[key] for key in ("value", "criteria", "prompt") if isinstance(entry.get(key), str)), None)
     sentence = _sentence(text, criteria, entry, place, render)
     return {"type": "llm_judge", "criterion": sentence}

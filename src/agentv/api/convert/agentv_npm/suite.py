@@ -12,20 +12,22 @@ from agentv.api.convert.base import (
     CaseOrigin,
     Ids,
     UntranslatableError,
+    as_mapping,
     finish_case,
     is_number,
     is_share,
     missing_target,
     slug,
 )
-from agentv.api.convert.files import find_files, is_file, read_json_lines, read_rows
+from agentv.api.convert.files import find_file, find_files, is_file, read_json_lines, read_rows, read_structured
 from agentv.api.convert.promptfoo.inputs import make_input
 from agentv.api.convert.promptfoo.options import TestOptions
 from agentv.api.convert.promptfoo.prompts import read_prompts
+from agentv.api.convert.promptfoo.tests import scenario_tests
 from agentv.api.convert.report import Place
 from agentv.api.convert.source import SourceDocument, TableDocument
 from agentv.api.convert.templates import has_template, names_in
-from agentv.api.convert.writer import Commented
+from agentv.api.convert.writer import Commented, Remark
 from agentv.errors import FormatError
 
 if TYPE_CHECKING:
@@ -41,14 +43,16 @@ _JUDGE = "AgentV asks the grader of the target: name the model that judges"
 _READ = {
     *("name", "description", "suite", "dataset", "target", "targets", "providers", "execution", "prompts", "input"),
     *("input_files", "assert", "assertions", "default_test", "threshold", "evaluate_options", "tags", "$schema"),
-    *("timeout_seconds", *CASE_KEYS),
+    *("timeout_seconds", "scenarios", *CASE_KEYS),
 }
 _REASONS = {
     "environment": "the folder and the setup of the agent belong to its target",
     "workspace": "the folder and the setup of the agent belong to its target",
     "extensions": "hooks in JavaScript have no counterpart",
     "governance": "it is metadata for people",
-    "scenarios": "scenarios have no counterpart here: write their cases",
+    "version": "it is metadata for people",
+    "author": "it is metadata for people",
+    "license": "it is metadata for people",
 }
 _CASE_READ = {
     *("id", "input", "input_messages", "input_files", "expected_output", "expected_messages", "reference_answer"),
@@ -65,8 +69,8 @@ class AgentVSuite:
         self._conversion = conversion
         self._data = data
         self._place = place
-        self._execution = _mapping(data.get("execution"))
-        self._default = _mapping(data.get("default_test"))
+        self._execution = as_mapping(data.get("execution"))
+        self._default = self._read_default(data.get("default_test"))
         self._targets = TargetTable(conversion)
         self._is_old = "evalcases" in data
         self._prompts = read_prompts(data.get("prompts"), place.at("prompts")) if data.get("prompts") else []
@@ -81,6 +85,14 @@ class AgentVSuite:
         for key, value in self._execution.items():
             if key not in {"target", "targets", "evaluators", "assertions", "threshold", "skip_defaults"} and value:
                 self._place.at("execution", key).leave_out(f"execution.{key}", "this setting has no counterpart")
+        for key, value in self._default.items():
+            if key not in {"assert", "vars", "options"} and value:
+                where = self._place.at("default_test", key)
+                where.leave_out(f"default_test.{key}", "this key of `default_test` has no counterpart")
+        for key in as_mapping(self._default.get("options")):
+            where = self._place.at("default_test", "options", key)
+            where.leave_out(f"options.{key}", "this option has no counterpart")
+        self._report_options()
         names = self._targets.select(self._data, self._place)
         shared = self._shared_assertions()
         for case, place in self._cases():
@@ -88,7 +100,38 @@ class AgentVSuite:
         groups = list(self._groups.items())
         for number, (targets, (cases, origins, _)) in enumerate(groups, start=1):
             suffix = "" if len(groups) == 1 else slug("-".join(targets)) or str(number)
-            self._conversion.add_eval(suffix, self._eval(cases, targets), origins)
+            self._conversion.add_eval(suffix, self._eval(cases, targets), origins, header=self._header())
+
+    def _read_default(self, written: Any) -> Mapping[str, Any]:
+        """Return `default_test`, or the content of the file that it names."""
+        if not isinstance(written, str):
+            return as_mapping(written)
+        place = self._place.at("default_test")
+        try:
+            return as_mapping(read_structured(find_file(written, place.document.folder)))
+        except UntranslatableError as error:
+            place.leave_out("default_test", str(error))
+            return {}
+
+    def _report_options(self) -> None:
+        """Report the run options that have no counterpart."""
+        options, place = as_mapping(self._data.get("evaluate_options")), self._place.at("evaluate_options")
+        for key, value in options.items():
+            is_read = key in {"repeat", "max_concurrency", "budget_usd"} and not isinstance(value, Mapping)
+            if not is_read and value is not None:
+                what = "a strategy over repetitions" if key == "repeat" else "this setting"
+                place.at(key).leave_out(f"evaluate_options.{key}", f"{what} has no counterpart")
+
+    def _header(self) -> list[str]:
+        """Return the names of the eval that are not its description here."""
+        names = {key: self._data.get(key) for key in ("name", "suite", "dataset")}
+        if not self._data.get("description"):
+            names.pop("name" if names["name"] else "dataset")
+        labels = [prompt.label for prompt in self._prompts if prompt.label]
+        return [
+            *(f"{key}: {value}" for key, value in names.items() if isinstance(value, str) and value),
+            *(f"Prompt: {label}" for label in labels),
+        ]
 
     def _shared_assertions(self) -> list[tuple[Any, Place]]:
         """Return the assertions that hold for every case that does not refuse them."""
@@ -102,8 +145,10 @@ class AgentVSuite:
 
     def _cases(self) -> list[tuple[Mapping[str, Any], Place]]:
         key = next((key for key in CASE_KEYS if self._data.get(key) is not None), None)
-        if key is None:
-            return []
+        crossed = scenario_tests(self._data.get("scenarios") or [], self._place.at("scenarios"), self._conversion)
+        return [*(self._listed_cases(key) if key else ()), *((test.data, test.place) for test in crossed)]
+
+    def _listed_cases(self, key: str) -> list[tuple[Mapping[str, Any], Place]]:
         entries, place = self._data[key], self._place.at(key)
         if isinstance(entries, str):
             return self._read_files(entries, place)
@@ -144,11 +189,11 @@ class AgentVSuite:
         self, case: Mapping[str, Any], place: Place, shared: list[tuple[Any, Place]], names: tuple[str, ...]
     ) -> None:
         self._report_keys(case, place)
-        execution = _mapping(case.get("execution"))
+        execution = as_mapping(case.get("execution"))
         own = execution.get("targets", execution.get("target"))
         targets = self._targets.named(own, place.at("execution", "target")) if own else names
         cases, origins, ids = self._groups.setdefault(targets, ([], [], Ids()))
-        values = {**_mapping(self._default.get("vars")), **_mapping(case.get("vars"))}
+        values = {**as_mapping(self._default.get("vars")), **as_mapping(case.get("vars"))}
         prompts: list[PromptSource | None] = list(self._prompts) or [None]
         for number, prompt in enumerate(prompts, start=1):
             entry: dict[Any, Any] = {}
@@ -171,6 +216,7 @@ class AgentVSuite:
             has_calls = isinstance(expected, list) and any(
                 isinstance(item, Mapping) and item.get("tool_calls") for item in expected
             )
+            has_calls |= any("evaluators" in turn for turn in entry.get("turns", ()))
             skipped = finish_case(entry, evaluators, reason, has_defaults=has_calls)
             above, behind = place.document.comments(place.path, ("assert", "assertions", "execution", "evaluators"))
             cases.append(Commented(entry, above, behind) if above or behind else entry)
@@ -180,7 +226,7 @@ class AgentVSuite:
         for key, value in case.items():
             if key not in _CASE_READ and value not in (None, "", [], {}):
                 place.at(key).leave_out(key, _REASONS.get(key, "this key of a test has no counterpart"))
-        for key, value in _mapping(case.get("execution")).items():
+        for key, value in as_mapping(case.get("execution")).items():
             if key not in {"target", "targets", "evaluators", "assertions", "skip_defaults", "threshold"} and value:
                 place.at("execution", key).leave_out(f"execution.{key}", "this setting has no counterpart")
 
@@ -194,13 +240,11 @@ class AgentVSuite:
     ) -> str:
         """Add the input of a case; return the reason why it has to be skipped, if it has."""
         if case.get("turns"):
-            place.at("turns").leave_out("turns", "its turns are a conversation")
-            entry["input"] = "(a conversation)"
-            return "it is a conversation: write its turns"
+            return self._add_turns(entry, case, values, place)
         if prompt is not None:
             return self._add_prompt(entry, prompt, values, place)
         written = case.get("input", case.get("input_messages"))
-        prefix = self._data.get("input") if not _mapping(case.get("execution")).get("skip_defaults") else None
+        prefix = self._data.get("input") if not as_mapping(case.get("execution")).get("skip_defaults") else None
         files = [*_list(self._data.get("input_files")), *_list(case.get("input_files"))]
         try:
             entry["input"] = self._messages(written, prefix, files, place)
@@ -209,12 +253,73 @@ class AgentVSuite:
             entry["input"] = f"({error})"
             return str(error)
         if case.get("vars"):
-            entry["vars"] = dict(_mapping(case["vars"]))
+            entry["vars"] = dict(as_mapping(case["vars"]))
         if has_template(entry["input"]) and entry.get("vars"):
             names = names_in(json.dumps(entry["input"]))
             if names is None or not all(name.partition(".")[0] in entry["vars"] for name in names):
                 entry.pop("vars")
         return ""
+
+    def _add_turns(self, entry: dict[Any, Any], case: Mapping[str, Any], values: dict[str, Any], place: Place) -> str:
+        """Add the turns of a conversation; return the reason why it has to be skipped, if it has."""
+        if case.get("aggregation") == "max":
+            reason = "the best turn decides, and here every turn counts"
+            place.at("aggregation").leave_out("aggregation", reason)
+            entry["input"] = "(a conversation)"
+            return f"{reason}: write its turns"
+        if case.get("on_turn_failure") == "stop":
+            place.at("on_turn_failure").note("on_turn_failure", "all turns are run here, and then evaluated")
+        try:
+            history = self._history(case, values, place)
+            turns = [self._turn(turn, case, values, place.at("turns", at)) for at, turn in enumerate(case["turns"])]
+        except UntranslatableError as error:
+            place.at("turns").leave_out("turns", str(error))
+            entry["input"] = "(a conversation)"
+            return f"{error}: write its turns"
+        if history:
+            entry["input"] = history
+        entry["turns"] = turns
+        rest = {key: value for key, value in values.items() if key not in {"input", "expected_output"}}
+        if rest and not has_template(turns):
+            entry["vars"] = rest
+        return ""
+
+    def _history(self, case: Mapping[str, Any], values: Mapping[str, Any], place: Place) -> list[dict[str, Any]]:
+        """Return the messages before the first turn; raise `UntranslatableError`."""
+        before = case.get("input", case.get("input_messages", values.get("input")))
+        history = _as_messages(self._messages(before, self._data.get("input"), [], place)) if before else []
+        if history and history[-1]["role"] == "user":
+            msg = "its input ends with a message of the user, before the first turn"
+            raise UntranslatableError(msg)
+        return history
+
+    def _turn(self, turn: Any, case: Mapping[str, Any], values: Mapping[str, Any], place: Place) -> dict[Any, Any]:
+        if not isinstance(turn, Mapping) or not turn.get("input"):
+            msg = "a turn has no input"
+            raise UntranslatableError(msg)
+        written = self._messages(turn["input"], None, [], place)
+        if not isinstance(written, str) and not (len(written) == 1 and written[0]["role"] == "user"):
+            msg = "a turn is more than one message of the user"
+            raise UntranslatableError(msg)
+        entry: dict[Any, Any] = {"user": written if isinstance(written, str) else written[0]}
+        expected = self._expected(turn, {}, place)
+        if expected is not None:
+            entry["expected"] = expected
+        for key in turn:
+            if key not in {"input", "expected_output", "assert", "assertions"}:
+                place.at(key).leave_out(f"turns.{key}", "this key of a turn has no counterpart")
+        key = "assert" if turn.get("assert") is not None else "assertions"
+        entries = [(item, place.at(key, at)) for at, item in enumerate(_list(turn.get(key)))]
+        found = self._graders.translate_all(entries, "", turn.get("expected_output"), values)
+        remarks = [item for item in found if isinstance(item, Remark)]
+        if len(remarks) == len(found):
+            return {**entry, **dict.fromkeys(remarks)}
+        if case.get("aggregation") == "min":
+            # The worst turn decides: each has to reach the threshold by itself.
+            threshold = case.get("threshold", self._execution.get("threshold", self._data.get("threshold")))
+            limit = threshold if is_share(threshold) else THRESHOLD
+            found = [{"type": "all_of", "threshold": limit, "required": True, "evaluators": found}]
+        return {**entry, "evaluators": found}
 
     def _add_prompt(self, entry: dict[Any, Any], prompt: PromptSource, values: dict[str, Any], place: Place) -> str:
         names = names_in(prompt.text) if prompt.text else None
@@ -316,7 +421,7 @@ class AgentVSuite:
         return last if isinstance(last, str) else json.dumps(last, ensure_ascii=False) if last is not None else None
 
     def _add_settings(self, entry: dict[Any, Any], case: Mapping[str, Any], execution: Mapping[str, Any]) -> None:
-        metadata = dict(_mapping(case.get("metadata")))
+        metadata = dict(as_mapping(case.get("metadata")))
         if case.get("conversation_id"):
             metadata["conversation_id"] = case["conversation_id"]
         if metadata:
@@ -334,7 +439,7 @@ class AgentVSuite:
         entries: list[tuple[Any, Place]] = []
         for key in ("assertions", "assert", "evaluators"):
             entries += [(entry, place.at(key, at)) for at, entry in enumerate(_list(case.get(key)))]
-        inner = _mapping(case.get("execution"))
+        inner = as_mapping(case.get("execution"))
         for key in ("evaluators", "assertions"):
             entries += [(entry, place.at("execution", key, at)) for at, entry in enumerate(_list(inner.get(key)))]
         if case.get("rubrics"):
@@ -345,7 +450,13 @@ class AgentVSuite:
             # Without assertions, AgentV asks its judge about the criteria.
             entries.append(({"type": "llm-grader"}, place))
         expected = case.get("expected_output", values.get("expected_output"))
-        return self._graders.translate_all(entries, criteria, expected, values)
+        headings = [
+            remark
+            for key in ("assertions", "assert", "evaluators")
+            if isinstance(case.get(key), list)
+            for remark in self._conversion.heading(place, key, len(case[key]))
+        ]
+        return [*headings, *self._graders.translate_all(entries, criteria, expected, values)]
 
     def _eval(self, cases: list[Any], targets: tuple[str, ...]) -> dict[str, Any]:
         data: dict[str, Any] = {}
@@ -362,7 +473,7 @@ class AgentVSuite:
         data["targets"] = listed
         threshold = self._execution.get("threshold", self._data.get("threshold"))
         defaults: dict[str, Any] = {"threshold": threshold if is_share(threshold) else THRESHOLD}
-        options = _mapping(self._data.get("evaluate_options"))
+        options = as_mapping(self._data.get("evaluate_options"))
         if type(options.get("repeat")) is int and options["repeat"] > 1:
             defaults["repeat"] = options["repeat"]
         if type(options.get("max_concurrency")) is int and options["max_concurrency"] > 0:
@@ -407,10 +518,6 @@ def _as_messages(written: Any) -> list[dict[str, Any]]:
             return [dict(item) for item in written]
         return [{"role": "user", "content": written}]
     return [{"role": "user", "content": str(written)}]
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _list(value: Any) -> list[Any]:

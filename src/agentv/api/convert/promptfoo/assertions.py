@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
 from agentv.api.convert.base import UntranslatableError, check_evaluator, is_number, is_share
+from agentv.api.convert.files import is_file
 from agentv.api.convert.promptfoo import judged, scripts, text, trajectory
 from agentv.api.convert.promptfoo.assertion import Assertion
 from agentv.api.convert.templates import RenderError, has_template, render_deep
-from agentv.api.convert.writer import Remark
+from agentv.api.convert.writer import Commented, Remark
 
 if TYPE_CHECKING:
     from agentv.api.convert.base import Conversion
@@ -46,10 +47,20 @@ NOT_DETERMINISTIC = {
     *("similar", "similar:cosine", "similar:dot", "similar:euclidean", "classifier", "moderation", "pi"),
     *("select-best", "human", "perplexity", "perplexity-score"),
 }
+WITHOUT_TEXT = {"cost", "latency"}
+"""Assertions that look at figures of a run."""
 KNOWN_KEYS = {
     *("type", "value", "threshold", "weight", "metric", "config", "transform", "provider", "rubricPrompt"),
     *("contextTransform", "name", "description", "required", "negate", "not", "assert", "id", "enabled"),
 }
+
+
+View = Literal["answer", "turn", "transcript"]
+"""Part that an assertion looks at: one answer, that of a turn, or a whole conversation with the words of the user."""
+_TRANSCRIPT = (
+    "promptfoo checks the whole conversation as one text, with the words of the user: choose a part with `over`"
+)
+_TURN_VARS = "its code may use the variables of one turn, and a conversation here has one set of variables"
 
 
 class AssertionScope(Struct, frozen=True):
@@ -59,6 +70,7 @@ class AssertionScope(Struct, frozen=True):
     vars: Mapping[str, Any]
     graded: bool = False
     """True if scores count, not only verdicts: the test or a set of assertions has a threshold."""
+    view: View = "answer"
     transform: str | None = None
     """Code that changes the output before it is checked."""
     tools: tuple[Any, ...] | None = None
@@ -69,6 +81,8 @@ class AssertionScope(Struct, frozen=True):
     """Returns the name of the target that judges, for a provider of the source."""
     judge: Any = None
     """Provider that grades, from the options of the test."""
+    judge_place: Place | None = None
+    """Place of this provider."""
     rubric_prompt: Any = None
 
 
@@ -86,6 +100,7 @@ def translate(entry: Any, place: Place, scope: AssertionScope, *, graded: bool |
     is_deterministic = base not in JUDGED and base not in NOT_DETERMINISTIC and ":redteam:" not in base
     try:
         convert = _converter(base)
+        _check_view(base, entry, scope)
         value = entry.get("value")
         rendered = value if base in scripts.KEEP_TEMPLATES else _render(value, scope.vars)
         assertion = Assertion(
@@ -108,7 +123,16 @@ def translate(entry: Any, place: Place, scope: AssertionScope, *, graded: bool |
         return [Remark(place.leave_out(name, str(error)).remark)]
     place.report.count(place, is_translated=True, is_deterministic=is_deterministic)
     _report_other_keys(entry, place)
-    return [scope.conversion.with_comments(place, evaluator)]
+    return [_described(entry, scope.conversion.with_comments(place, evaluator))]
+
+
+def _described(entry: Mapping[str, Any], evaluator: Any) -> Any:
+    """Return an evaluator with the description and the reason of its assertion as comments."""
+    texts = [entry[key] for key in ("description", "reason") if isinstance(entry.get(key), str) and entry[key].strip()]
+    if not texts:
+        return evaluator
+    noted = evaluator if isinstance(evaluator, Commented) else Commented(evaluator)
+    return Commented(noted.value, (*texts, *noted.above), noted.behind)
 
 
 def finish(evaluator: dict[str, Any], assertion: Assertion) -> dict[str, Any]:
@@ -175,7 +199,20 @@ def _converter(base: str) -> Convert:
     raise UntranslatableError(WITHOUT.get(base, reason))
 
 
+def _check_view(base: str, entry: Mapping[str, Any], scope: AssertionScope) -> None:
+    """Refuse an assertion that looks at a conversation in another way than evaluators here do."""
+    is_text = (base in text.CONVERTERS and base not in WITHOUT_TEXT) or base in scripts.CONVERTERS
+    if scope.view == "transcript" and is_text:
+        raise UntranslatableError(_TRANSCRIPT)
+    code = str(entry.get("value"))
+    if scope.view == "turn" and base in scripts.CONVERTERS and ("vars" in code or is_file(code)):
+        raise UntranslatableError(_TURN_VARS)
+
+
 def _report_other_keys(entry: Mapping[str, Any], place: Place) -> None:
+    base = str(entry["type"]).removeprefix("not-")
+    if entry.get("config") and base not in scripts.CONVERTERS:
+        place.at("config").leave_out(f"{entry['type']}.config", "this assertion has no settings here")
     for key in entry:
         if key not in KNOWN_KEYS and key != "reason":
             place.at(key).leave_out(f"{entry['type']}.{key}", "this key of an assertion has no counterpart")

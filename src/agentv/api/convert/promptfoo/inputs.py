@@ -38,14 +38,25 @@ def resolve_vars(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: render(value, values) if isinstance(value, str) else value for key, value in values.items()}
 
 
+def refuse_nul(values: Mapping[str, Any]) -> None:
+    """Raise `RenderError` if a variable holds a NUL character, which an eval file cannot."""
+    for name, value in values.items():
+        if "\\x00" in repr(value):
+            msg = f"{name!r} holds a NUL character"
+            raise RenderError(msg)
+
+
 def make_input(prompt: PromptSource, values: Mapping[str, Any], options: TestOptions) -> CaseInput:
     """Return the input for a prompt and the variables of a test."""
     if prompt.reason:
         return CaseInput(f"({prompt.reason})", values, values, "", prompt.reason)
     try:
         known = resolve_vars(values)
+        refuse_nul(known)
     except RenderError as error:
-        return CaseInput(f"(a variable: {error})", values, values, "", f"a variable: {error}")
+        kept = {key: value for key, value in values.items() if "\\x00" not in repr(value)}
+        written = prompt.text if is_plain(prompt.text, kept) and prompt.text else f"(a variable: {error})"
+        return CaseInput(written, values, kept, "", f"a variable: {error}")
     try:
         if prompt.messages:
             return _messages(prompt.messages, known)

@@ -25,7 +25,8 @@ def _criterion(assertion: Assertion) -> str:
 def judge(assertion: Assertion, evaluator: dict[str, Any]) -> dict[str, Any]:
     """Return an evaluator with the judge and the threshold of the assertion."""
     provider = assertion.entry.get("provider", assertion.scope.judge)
-    name = assertion.scope.judges(provider, assertion.place) if assertion.scope.judges else None
+    own = assertion.place if "provider" in assertion.entry else assertion.scope.judge_place
+    name = assertion.scope.judges(provider, own or assertion.place) if assertion.scope.judges else None
     result = dict(evaluator)
     if name is not None:
         result["judge"] = name
@@ -33,7 +34,9 @@ def judge(assertion: Assertion, evaluator: dict[str, Any]) -> dict[str, Any]:
         result["threshold"] = assertion.threshold
     for key, used in (("rubricPrompt", assertion.entry.get("rubricPrompt", assertion.scope.rubric_prompt)),):
         if used is not None:
-            assertion.place.leave_out(
+            is_own = key in assertion.entry
+            where = assertion.scope.judge_place
+            (assertion.place.at(key) if is_own or where is None else where.sibling(key)).leave_out(
                 f"{assertion.type}.{key}", "a prompt of your own is `prompt` of `llm_judge`, with other variables"
             )
     if assertion.entry.get("contextTransform") is not None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from agentv.api.convert.base import is_number, is_share
+from agentv.api.convert.base import as_mapping, is_number, is_share
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agentv.api.convert.report import Place
 
 _TEST_KEYS = {
@@ -56,6 +57,8 @@ class TestOptions(Struct, frozen=True):
     suffix: str = ""
     transform: str | None = None
     judge: Any = None
+    judge_is_own: bool = False
+    """True if the test names the judge, and not `defaultTest`."""
     rubric_prompt: Any = None
     expands: bool = True
     repeat: int | None = None
@@ -64,10 +67,12 @@ class TestOptions(Struct, frozen=True):
     @classmethod
     def read(cls, default: Mapping[str, Any], test: Mapping[str, Any]) -> TestOptions:
         """Return the options of a test."""
-        options = {**_mapping(default.get("options")), **_mapping(test.get("options"))}
+        options = {**as_mapping(default.get("options")), **as_mapping(test.get("options"))}
         transform = options.get("transform", options.get("postprocess"))
         repeat = options.get("repeat")
+        where = test if "provider" in as_mapping(test.get("options")) else default
         return cls(
+            judge_is_own=where is test,
             prefix=str(options.get("prefix") or ""),
             suffix=str(options.get("suffix") or ""),
             transform=transform if isinstance(transform, str) else None,
@@ -79,21 +84,20 @@ class TestOptions(Struct, frozen=True):
         )
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def report_test_keys(test: Mapping[str, Any], place: Place) -> None:
     """Report the keys of a test and its options that have no counterpart."""
     for key in test:
         if key not in _TEST_KEYS:
             place.at(key).leave_out(key, _REASONS.get(key, "this key of a test has no counterpart"))
-    for key, value in _mapping(test.get("options")).items():
+    for key, value in as_mapping(test.get("options")).items():
         if key not in _OPTION_KEYS:
             place.at("options", key).leave_out(
                 f"options.{key}",
                 _REASONS.get(key, "this option has no counterpart: settings of a model belong to its target"),
             )
+        elif key in {"transform", "postprocess"} and (not isinstance(value, str) or value.startswith("file://")):
+            where = place.at("options", key)
+            where.leave_out(f"options.{key}", "code in a file that changes the output has no counterpart")
         elif key == "runSerially" and value:
             place.at("options", key).leave_out("options.runSerially", "`--max-concurrency 1` runs all cases one by one")
     threshold = test.get("threshold")
@@ -105,7 +109,7 @@ def convert_settings(config: Mapping[str, Any], place: Place) -> dict[str, Any]:
     """Return `defaults` for the settings of a configuration; report those without a counterpart."""
     defaults: dict[str, Any] = {}
     for section in ("evaluateOptions", "commandLineOptions"):
-        for key, value in _mapping(config.get(section)).items():
+        for key, value in as_mapping(config.get(section)).items():
             where = place.at(section, key)
             converted = _setting(key, value)
             if converted is not None:

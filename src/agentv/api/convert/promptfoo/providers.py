@@ -54,6 +54,7 @@ class ProviderTable:
         self._ids = Ids()
         self.targets: list[dict[str, Any]] = []
         self._judges: dict[str, str] = {}
+        self._missing: set[str] = set()
 
     def add(self, entry: Any, place: Place) -> list[tuple[str, Mapping[str, Any]]]:
         """Add the targets of an entry of `providers`; return their names and the settings in the source."""
@@ -70,14 +71,23 @@ class ProviderTable:
     def judge(self, entry: Any, place: Place) -> str | None:
         """Return the name of the target that judges; `None` for the default judge of the eval."""
         if isinstance(entry, Mapping) and "id" not in entry:
+            for key in ("embedding", "classification", "moderation"):
+                if entry.get(key):
+                    place.leave_out(f"provider.{key}", "no evaluator asks such a model")
             entry = entry.get("text") or entry
         if entry is None or (isinstance(entry, Mapping) and not (entry.get("id") or len(entry) == 1)):
             return None
         options = read_options(entry)
         key = str(sorted(options.items(), key=str))
         if key not in self._judges:
-            self._judges[key] = self._add({**options, "label": f"judge {options['id']}"}, place)
+            self._judges[key] = self._add({"label": f"judge {options['id']}", **options}, place)
         return self._judges[key]
+
+    def add_missing(self, name: str, reason: str) -> None:
+        """Add a target that has to be defined, once."""
+        if name not in self._missing:
+            self._missing.add(name)
+            self.targets.append(missing_target(self._ids.take(name), reason))
 
     def _add(self, options: Mapping[str, Any], place: Place) -> str:
         name = self._ids.take(str(options.get("label") or options["id"]).strip() or "target")
@@ -107,7 +117,7 @@ def read_options(entry: Any) -> dict[str, Any]:
 def convert_provider(options: Mapping[str, Any], place: Place, conversion: Conversion) -> dict[str, Any]:
     """Return the settings of a target for a provider; raise `UntranslatableError`."""
     for key in options:
-        if key in {"delay", "transform", "env", "inputs"}:
+        if key not in {"id", "label", "config", "prompts"}:
             reason = {
                 "delay": "`requests_per_minute` of a target limits the rate",
                 "transform": "the answer is checked as it is: transform it in the target, or in the check",

@@ -11,6 +11,8 @@ from agentv.api.convert.base import (
     CaseOrigin,
     Ids,
     UntranslatableError,
+    as_list,
+    as_mapping,
     counts,
     finish_case,
     is_share,
@@ -18,11 +20,21 @@ from agentv.api.convert.base import (
     slug,
 )
 from agentv.api.convert.files import find_file, is_file, read_structured
-from agentv.api.convert.promptfoo.assertions import AssertionScope, translate
+from agentv.api.convert.promptfoo.assertions import AssertionScope, View, translate
+from agentv.api.convert.promptfoo.conversations import (
+    HOSTED,
+    SIMULATED_USER,
+    USER,
+    Conversations,
+    add_simulated_user,
+    read_simulated_user,
+    read_turn,
+    uses_history,
+)
 from agentv.api.convert.promptfoo.inputs import CaseInput, make_input
 from agentv.api.convert.promptfoo.options import TestOptions, convert_settings, report_test_keys
 from agentv.api.convert.promptfoo.prompts import PromptSource, read_prompts
-from agentv.api.convert.promptfoo.providers import ProviderTable
+from agentv.api.convert.promptfoo.providers import ProviderTable, read_options
 from agentv.api.convert.promptfoo.tables import make_dataset
 from agentv.api.convert.promptfoo.tests import (
     TestSource,
@@ -53,6 +65,7 @@ class CaseGroup(Struct):
     origins: list[CaseOrigin] = field(default_factory=list)
     ids: Ids = field(default_factory=Ids)
     dataset: dict[str, Any] | None = None
+    conversations: Conversations | None = None
 
 
 class PromptfooSuite:
@@ -69,7 +82,8 @@ class PromptfooSuite:
         self._providers = self._read_providers()
         self._tests = self._read_tests()
         self._options = TestOptions.read(self._default, {})
-        self._needs_judge = False
+        self._needs_judge = self._asks_judges = False
+        self._overrides: dict[str, str] = {}
 
     def convert(self) -> None:
         """Convert everything, and add the evals to the conversion."""
@@ -83,11 +97,19 @@ class PromptfooSuite:
             else:
                 self._add_test(test, own, has_defaults=has_defaults)
         groups = list(self._groups.values())
+        for group in groups:
+            if group.conversations is not None:
+                group.conversations.finish(NO_ASSERTIONS)
         if not groups:
             self._report_unused_assertions()
         for number, group in enumerate(groups, start=1):
             suffix = "" if len(groups) == 1 else self._suffix(group, number)
-            self._conversion.add_eval(suffix, self._eval(group, settings, shared), group.origins)
+            header = [f"Prompt: {group.prompt.label}"] if group.prompt.label else []
+            self._conversion.add_eval(suffix, self._eval(group, settings, shared), group.origins, header=header)
+        for key, value in (("provider", self._options.judge), ("rubricPrompt", self._options.rubric_prompt)):
+            if value is not None and not self._asks_judges:
+                where = self._default_place.at("options", key)
+                where.note(f"options.{key}", "no assertion asks a model, so it is not used")
 
     def _report_unused_assertions(self) -> None:
         """Name the assertions of `defaultTest` where no test could be read, so that nothing is written."""
@@ -135,7 +157,9 @@ class PromptfooSuite:
         listed = entries if isinstance(entries, list) else []
         items = [(entry, self._default_place.at("assert", at)) for at, entry in enumerate(listed) if entry is not None]
         options = [TestOptions.read(self._default, test.data) for test in self._tests if isinstance(test, TestSource)]
-        differs = any(each.disables_defaults or each.transform != self._options.transform for each in options)
+        differs = any(map(uses_history, self._prompts)) or any(
+            each.disables_defaults or each.transform != self._options.transform for each in options
+        )
         graded = self._is_graded({}) or any(
             self._is_graded(test.data) for test in self._tests if isinstance(test, TestSource)
         )
@@ -162,20 +186,31 @@ class PromptfooSuite:
     def _is_graded(self, test: Mapping[str, Any]) -> bool:
         return is_share(test.get("threshold", self._default.get("threshold")))
 
-    def _scope(self, values: Mapping[str, Any], options: TestOptions, *, graded: bool) -> AssertionScope:
+    def _scope(
+        self,
+        values: Mapping[str, Any],
+        options: TestOptions,
+        *,
+        graded: bool,
+        view: View = "answer",
+        place: Place | None = None,
+    ) -> AssertionScope:
         return AssertionScope(
             conversion=self._conversion,
             vars=values,
             graded=graded,
+            view=view,
             transform=options.transform,
             tools=self._tools(),
             parses_json=self._parses_json(),
             judges=self._judge,
             judge=options.judge,
+            judge_place=(place if options.judge_is_own and place else self._default_place).at("options", "provider"),
             rubric_prompt=options.rubric_prompt,
         )
 
     def _judge(self, provider: Any, place: Place) -> str | None:
+        self._asks_judges = True
         name = self._table.judge(provider, place)
         self._needs_judge |= name is None
         return name
@@ -205,7 +240,10 @@ class PromptfooSuite:
 
     def _selected(self, test: Mapping[str, Any], prompt: PromptSource) -> tuple[str, ...]:
         """Return the targets that run a test with a prompt."""
-        names = test.get("providers", test.get("provider"))
+        override = self._override(test)
+        if override is not None:
+            return (override,)
+        names = test.get("providers")
         wanted = [names] if isinstance(names, str) else names if isinstance(names, list) else None
         selected: list[str] = []
         for name, options in self._providers:
@@ -217,6 +255,21 @@ class PromptfooSuite:
                 continue
             selected.append(name)
         return tuple(selected)
+
+    def _override(self, test: Mapping[str, Any]) -> str | None:
+        """Return the target of a test that is asked in place of those of the configuration, if there is one."""
+        provider = test.get("provider", self._default.get("provider"))
+        if not provider or read_simulated_user(test, self._default) is not None:
+            return None
+        options = read_options(provider)
+        for name, known in self._providers:
+            if options in ({"id": name}, {"id": known.get("label")}, {"id": known["id"]}):
+                return name
+        key = str(sorted(options.items(), key=str))
+        if key not in self._overrides:
+            place = self._place.at("tests") if "provider" in test else self._default_place
+            self._overrides[key] = self._table.add(provider, place)[0][0]
+        return self._overrides[key]
 
     def _pairs(self, test: Mapping[str, Any], place: Place) -> list[tuple[int, PromptSource, tuple[str, ...]]]:
         """Return the prompts that a test is run with, each with its targets."""
@@ -252,7 +305,43 @@ class PromptfooSuite:
         for at, prompt, targets in self._pairs(test.data, test.place):
             group = self._group(at, prompt, targets)
             for values in combinations:
+                if not problem and self._add_turn(group, test, values, options, own):
+                    continue
                 self._add_case(group, test, values, options, own, problem=problem, has_defaults=has_defaults)
+
+    def _add_turn(
+        self,
+        group: CaseGroup,
+        test: TestSource,
+        values: dict[str, Any],
+        options: TestOptions,
+        own: list[tuple[Any, Place]],
+    ) -> bool:
+        """Add a test as a turn of a conversation; return false if it is none, or cannot be one."""
+        disabled = as_mapping(test.data.get("options")).get("disableConversationVar") is True
+        if group.prompt.reason or disabled or not uses_history(group.prompt):
+            return False
+        if group.conversations is None:
+            group.conversations = Conversations(group.ids)
+        try:
+            turn = read_turn(group.prompt, values, options)
+            scope = self._scope(values, options, graded=self._is_graded(test.data), view="turn", place=test.place)
+            written = test.data.get("assert")
+            entries = [] if options.disables_defaults else list(own)
+            entries += [(self._resolve(item), test.place.at("assert", at)) for at, item in enumerate(as_list(written))]
+            evaluators = [
+                made for entry, place in entries if entry is not None for made in translate(entry, place, scope)
+            ]
+            case = group.conversations.add(test.data, test.place, turn, evaluators)
+        except UntranslatableError as error:
+            test.place.note("conversation", f"{error}: this test is a case of its own, and skipped")
+            return False
+        if case is not None:
+            group.cases.append(case)
+            group.prompt.place.note("_conversation", "tests that go on from earlier answers are turns of one case")
+        name = str(test.data.get("description") or "")
+        group.origins.append(CaseOrigin(str(group.cases[-1]["id"]), name, "", values))
+        return True
 
     def _add_case(  # noqa: PLR0913 - everything that a case is made of
         self,
@@ -270,15 +359,24 @@ class PromptfooSuite:
         if made.problem:
             test.place.leave_out("prompt", made.problem)
         entry = self._entry(group, test, made, options)
+        simulated = read_simulated_user(test.data, self._default)
+        if simulated is not None:
+            problem = problem or self._simulate(entry, test, made, simulated)
         graded = self._is_graded(test.data)
-        scope = self._scope(made.values, options, graded=graded)
+        view: View = "answer" if simulated is None else "transcript"
+        scope = self._scope(made.values, options, graded=graded, view=view, place=test.place)
         evaluators: list[Any] = []
         for assertion, place in () if options.disables_defaults else own:
             evaluators += translate(assertion, place, scope)
         written = test.data.get("assert")
-        for at, assertion in enumerate(written if isinstance(written, list) else []):
+        if as_list(written):
+            evaluators += self._conversion.heading(test.place, "assert", len(as_list(written)))
+        for at, assertion in enumerate(as_list(written)):
             if assertion is not None:
                 evaluators += translate(self._resolve(assertion), test.place.at("assert", at), scope)
+        if options.judge_is_own and not any("judge" in str(item) for item in evaluators):
+            where = test.place.at("options", "provider")
+            where.note("options.provider", "no assertion of the test asks a model, so it is not used")
         if problem:
             entry["skip"] = problem
         reason = ALL_LEFT_OUT if written or own else NO_ASSERTIONS
@@ -289,6 +387,18 @@ class PromptfooSuite:
         group.cases.append(Commented(entry, above, behind) if above or behind else entry)
         description = str(test.data.get("description") or "")
         group.origins.append(CaseOrigin(entry["id"], description, made.rendered, made.values, skip))
+
+    def _simulate(self, entry: dict[Any, Any], test: TestSource, made: CaseInput, config: Mapping[str, Any]) -> str:
+        """Let a simulated user write the messages of a case; return the reason why it cannot, if there is one."""
+        place = test.place.at("provider") if "provider" in test.data else self._default_place.at("provider")
+        if not made.problem:
+            try:
+                add_simulated_user(entry, made, config, place)
+            except UntranslatableError as error:
+                return place.leave_out(SIMULATED_USER, str(error)).reason
+        place.note(SIMULATED_USER, HOSTED)
+        self._table.add_missing(USER, HOSTED)
+        return ""
 
     def _entry(self, group: CaseGroup, test: TestSource, made: CaseInput, options: TestOptions) -> dict[Any, Any]:
         description = test.data.get("description")
@@ -306,8 +416,8 @@ class PromptfooSuite:
             entry["threshold"] = threshold
         if options.repeat is not None:
             entry["repeat"] = options.repeat
-        metadata = test.data.get("metadata")
-        if isinstance(metadata, Mapping) and metadata:
+        metadata = {**as_mapping(self._default.get("metadata")), **as_mapping(test.data.get("metadata"))}
+        if metadata:
             entry["metadata"] = metadata
         return entry
 
@@ -340,11 +450,10 @@ class PromptfooSuite:
 
     def _heading(self, key: str) -> tuple[str, ...]:
         """Return the comments of a key of the configuration, without those of what is below it."""
-        value, place = self._config.get(key), self._place.at(key)
-        if value is None or not isinstance(value, list):
+        value = self._config.get(key)
+        if not isinstance(value, list):
             return ()
-        above, behind = place.document.comments(place.path, tuple(f"[{at}]" for at in range(len(value))))
-        return (*above, behind) if behind else above
+        return tuple(self._conversion.heading(self._place, key, len(value)))
 
     def _suffix(self, group: CaseGroup, number: int) -> str:
         prompts = {id(each.prompt) for each in self._groups.values()}
@@ -364,7 +473,7 @@ class PromptfooSuite:
         if isinstance(description, str) and description.strip():
             data["description"] = self._conversion.with_comments(self._place.at("description"), description.strip())
         tested = set(group.targets)
-        named = {name for name, _ in self._providers}
+        named = {name for name, _ in self._providers} | set(self._overrides.values())
         targets = [target for target in self._table.targets if _name(target) in tested or _name(target) not in named]
         if self._needs_judge:
             targets = [*targets, missing_target("judge", _JUDGE)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.api.convert.base import UntranslatableError
+from agentv.api.convert.base import UntranslatableError, as_list, as_mapping
 from agentv.api.convert.files import (
     PREFIX,
     SCRIPTS,
@@ -207,19 +207,13 @@ def _scenario(scenario: Mapping[str, Any], place: Place, conversion: Conversion)
                 continue
             data = {**config.data, **test.data}
             for key in ("vars", "options", "metadata"):
-                merged = {**_mapping(config.data.get(key)), **_mapping(test.data.get(key))}
+                merged = {**as_mapping(config.data.get(key)), **as_mapping(test.data.get(key))}
                 if merged:
                     data[key] = merged
-            data["assert"] = [*_list(config.data.get("assert")), *_list(test.data.get("assert"))]
+            if isinstance(scenario.get("description"), str):
+                data["metadata"] = {"scenario": scenario["description"], **as_mapping(data.get("metadata"))}
+            data["assert"] = [*as_list(config.data.get("assert")), *as_list(test.data.get("assert"))]
             yield replace(test, data=data)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def expand_table(table: TestTable) -> list[TestSource]:

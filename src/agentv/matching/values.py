@@ -1,0 +1,364 @@
+"""Values in a text: numbers, dates, times, e-mail addresses, ids and quotations, each with its normalised forms."""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+ValueKind = Literal["email", "date", "time", "id", "number", "quotation"]
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_FOREIGN_MONTHS = {
+    "ene": 1,
+    "gen": 1,
+    "fév": 2,
+    "fev": 2,
+    "mär": 3,
+    "abr": 4,
+    "avr": 4,
+    "mai": 5,
+    "mag": 5,
+    "giu": 6,
+    "lug": 7,
+    "aoû": 8,
+    "ago": 8,
+    "set": 9,
+    "okt": 10,
+    "out": 10,
+    "ott": 10,
+    "dez": 12,
+    "déc": 12,
+    "dic": 12,
+    "juin": 6,
+    "juil": 7,
+}
+_MONTH = (
+    r"(?P<month>jan(?:uary?|uar|vier|eiro|uari)?|enero|gennaio|feb(?:ruary?|ruar|rero|braio|ruari)?|février|fevereiro"
+    r"|mar(?:ch|s|zo|ço)?|märz?|apr(?:ile?)?|abril|avril|may|mai|mayo|maggio|maio|june?|juni|juin|junio|giugno|junho"
+    r"|july?|juli|juillet|julio|luglio|julho|aug(?:ust(?:us)?)?|août|agosto|sept?(?:i?embre|ember)?|setembro|settembre"
+    r"|o[ck]t(?:ober|ubre|obre)?|ottobre|outubro|nov(?:i?embre|ember|embro)?|de[cz](?:ember|embro)?|décembre"
+    r"|dici?embre)\.?"
+)
+_YEAR = r"(?P<year>\d{4})"
+_DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.)?"
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+", re.IGNORECASE)
+_ISO_DATE = re.compile(r"(?<![\w-])(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!-?\d)")
+_SHORT_DATE = re.compile(r"(?<![\w.,/-])(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})(?![\w/-]|\.\d)")
+_WORD_DATES = tuple(
+    re.compile(rf"(?<!\w){pattern}(?!\w)", re.IGNORECASE)
+    for pattern in (
+        rf"{_DAY}(?:\s+(?:of|de|di))?[\s-]+{_MONTH}(?:,?[\s-]+(?:de\s+)?{_YEAR})?",
+        rf"{_MONTH}\s+(?:the\s+)?{_DAY}(?![:.]?\d)(?:,?\s+{_YEAR})?",
+    )
+)
+_TIME = re.compile(
+    r"(?<![\w.:,/-])(?P<hour>[01]?\d|2[0-4])"
+    r"(?:(?:[:.h](?P<minute>[0-5]\d)(?::[0-5]\d)?)?\s?(?P<half>[ap]\.?m\b\.?)"
+    r"|:(?P<minute2>[0-5]\d)(?::[0-5]\d)?(?:\s?(?:h|uhr)\b)?|h(?P<minute3>[0-5]\d)?\b"
+    r"|(?:\.(?P<minute4>[0-5]\d))?\s?(?:uhr|o'clock)\b)(?![\w:])",
+    re.IGNORECASE,
+)
+_QUOTATION = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|„([^“”\n]{2,200})[“”]")
+_TOLD_BEFORE = re.compile(
+    r"(?:\b(?:is|was|be|it's|that's|named|called|titled|password|code|reference|write|writes|reads|says)|:)\s*$",
+    re.IGNORECASE,
+)
+_TOKEN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9]|[-_#/:.](?=[A-Za-z0-9]))*")
+_NUMBER = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d{1,300}(?:[.,]\d{1,300})?")
+_PHONE = re.compile(r"(?<![\w.])\+?\(?\d{1,5}(?:[ ()/.-]{1,3}\d{1,5}){2,}(?!\w)")
+_SPELLED = re.compile(r"(?<!\w)[A-Za-z0-9](?:(?:\s*[,-]\s*|\s+|\s*\.\.+\s*)[A-Za-z0-9](?!\w)){3,}")
+_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|e|er|ème|ish|s|x)", re.IGNORECASE)
+_SCALES = {"k": 1e3, "thousand": 1e3, "grand": 1e3, "m": 1e6, "mio": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
+_SCALE = re.compile(r"\s?(?:k|thousand|grand|mio|million|bn|billion)\b|m(?=\s|$|[.,!?])", re.IGNORECASE)
+_GLUED = re.compile(
+    r"(?P<number>\d+(?:[.,]\d+)*)-?(?P<unit>k|m|mio|bn|kg|g|mg|lbs?|oz|km|cm|mm|ft|in|inch|mi|mph|kmh|l|ml|gb|mb|tb|kb"
+    r"|gbps|mbps|ghz|mhz|hz|kwh|kw|w|v|mah|px|p|s|secs?|min|mins?|h|hrs?|d|days?|weeks?|months?|years?|yrs?|eur|usd"
+    r"|gbp|chf|c|f|pcs|pm|am|x|fold)",
+    re.IGNORECASE,
+)
+TIME_UNIT = re.compile(
+    r"(?:\s|-)*(?:odd\s+|or so\s+|more\s+|full\s+|business\s+|working\s+)?"
+    r"(?:seconds?|secs?|s\b|minutes?|mins?|hours?|hrs?|h\b|days?|nights?|weeks?|months?|years?(?!\s*-?old)|times?"
+    r"|things?|emails?|calls?"
+    r"|questions?|more\b|other\b)",
+    re.IGNORECASE,
+)
+_SURE = re.compile(r"\s?(?:%|percent|per cent)\s+(?:sure|certain|positive|of the time|confident)", re.IGNORECASE)
+_CURRENCY_BEFORE = re.compile(r"(?:[$€£¥₹]|\b(?:usd|eur|gbp|chf|euros?|dollars?))\s*$", re.IGNORECASE)
+_CURRENCY_AFTER = re.compile(r"\s?(?:[$€£¥₹]|(?:usd|eur|gbp|chf|euros?|dollars?|pounds?|bucks|quid)\b)", re.IGNORECASE)
+_LABEL_BEFORE = re.compile(
+    r"(?:#|\b(?:id|pin|code|nr|no|account|invoice|ticket|reference|ref|number(?:\s+is)?)[.:]?)\s*$", re.IGNORECASE
+)
+_COUNTED_BEFORE = re.compile(
+    r"\b(?:option|step|question|item|point|line|page|choice|part|attempt|try|level|row|tier|zone|gate|top|chapter)s?"
+    r"\s*(?:#|number|no\.?)?\s*$",
+    re.IGNORECASE,
+)
+_STREET_AFTER = re.compile(
+    r"[a-z]?,?\s+(?:(?:[A-Z][\w']+\s+){1,3}(?:[Ss]treet|[Ss]t|[Aa]venue|[Aa]ve|[Rr]oad|[Rr]d|[Ll]ane|[Ll]n|[Dd]rive"
+    r"|[Bb]oulevard|[Cc]rescent|[Cc]lose|[Cc]ourt|[Pp]lace|[Ss]quare|[Ww]ay|[Tt]errace|[Gg]ardens|[Hh]ill|[Gg]rove)\b"
+    r"|(?:rue|avenue|boulevard|via|calle|rua)\s+\w)"
+)
+_STREET_BEFORE = re.compile(
+    r"\b[\w-]*(?:stra(?:ß|ss)e|str\.|weg|allee|platz|gasse|ring|damm|ufer|straat|laan|[Rr]oad|[Ss]treet|[Aa]venue"
+    r"|[Ll]ane)"
+    r",?\s*(?:no\.?\s*|number\s+)?$"
+)
+_ORDINAL_DAY = re.compile(
+    r"(?<![\w.,/-])(?P<day>[0-3]?\d)(?:st|nd|rd|th)\b(?!\s+(?:time|floor|row|attempt|birthday|grade))", re.IGNORECASE
+)
+_HEDGE_BEFORE = re.compile(
+    r"(?:\b(?:about|around|roughly|almost|nearly|approximately|approx\.?|over|under|some|like|circa|just short of"
+    r"|more than|less than|close to|ca\.?|a good|not even|or|say)|~|≈)\s*(?:the\s+)?[$€£]?\s*$",
+    re.IGNORECASE,
+)
+_HEDGE_AFTER = re.compile(r"\s?(?:-?ish\b|or so\b|\w+ or so\b|something\b|or thereabouts)", re.IGNORECASE)
+_UNIT_AFTER = re.compile(r"\s?(?:mm|cm|m|km|kg|g|l|ml|metres?|meters?|litres?|kilos?)\b", re.IGNORECASE)
+_IDIOM = re.compile(
+    r"24/7|9-5|\bper 100\s?(?:g|ml|km|grams?)\b|\b\d{1,2} (?:past|to the hour)\b|\b(?:get|gets|got|getting|returns?"
+    r"|throws?|a|an|status|code) (?:40[013458-9]|410|413|415|422|429|50[0-4])\b|\b9 to 5\b|50[/-]50|1[01]0\s?%|1:1"
+    r"|1-on-1|\b2FA\b|\bA[3-5]\b(?!-)|\b[345]G\b|\b4K\b|\bMP[34]\b|\bUTF-8\b"
+    r"|\bQ[1-4]\b|\bB2[BC]\b|\b(?:1080|720)p\b|\bIPv[46]\b|\b101\b(?= (?:course|class))|\b[34]0[0-9] (?:error|page)"
+    r"|\b(?:error|http) [45]\d\d\b|\bCOVID-19\b|\b\d{1,2}\s?cents\b",
+    re.IGNORECASE,
+)
+_DIMENSIONS = re.compile(
+    r"(?<![\w.])(\d+(?:[.,]\d+)?)\s?(mm|cm|m)?\s?[x\u00d7]\s?(?=\d+(?:[.,]\d+)?(?:\s?(?:mm|cm"
+    r"|m))?(?!\w))",
+    re.IGNORECASE,
+)
+_UNITS_OF_TEN = dict(
+    zip(("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), range(20, 100, 10), strict=True)
+)
+_ONES = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_WORDS = {**{word: number for number, word in enumerate(_ONES)}, **_UNITS_OF_TEN}
+_WORDS |= {"dozen": 12, "couple": 2, "both": 2, "pair": 2, "single": 1, "once": 1, "twice": 2, "half": 2, "quarter": 4}
+_WORD_NUMBER = re.compile(rf"\b(?:{'|'.join([*_WORDS, 'hundred', 'thousand', 'million', 'and', 'oh', 'double'])})\b")
+SMALL = 20
+"""Numbers up to this one are counts or manners of speaking, unless they are marked as an amount or an id."""
+SMALL_TIME = 100
+"""The same for numbers before a unit of time: "in 45 minutes"."""
+MIN_PHONE = 7
+
+
+class TextValue(NamedTuple):
+    """A value in a text."""
+
+    kind: ValueKind
+    text: str
+    """The value as written."""
+    keys: frozenset[str]
+    """Normalised forms; two values are the same if they share one."""
+    is_marked: bool = True
+    """`True` if it is an amount or an id, or too large for a count; the others are manners of speaking."""
+    is_about: bool = False
+    """`True` if it is said to be approximate."""
+    is_amount: bool = False
+    """`True` if it is money, or has a label or an address around it."""
+
+    @property
+    def number(self) -> float | None:
+        """The number; `None` for values of another kind."""
+        return float(next(iter(self.keys)).removeprefix("number:")) if self.kind == "number" else None
+
+
+def find_values(text: str) -> list[TextValue]:
+    """Return the values of a text, in the order of their kinds."""
+    values: list[TextValue] = []
+    rest = _DIMENSIONS.sub(r"\1 \2 ", _IDIOM.sub(" ", text))
+    for match in _QUOTATION.finditer(rest):
+        quoted = next(group for group in match.groups() if group is not None)
+        is_told = bool(_TOLD_BEFORE.search(rest[: match.start()]))
+        values.append(TextValue("quotation", quoted, frozenset((fold(quoted),)), is_told))
+    rest, emails = _take(_EMAIL, rest)
+    values += [TextValue("email", match[0], frozenset((match[0].casefold().rstrip("."),))) for match in emails]
+    rest, dates = _take_dates(rest)
+    values += dates
+    rest, times = _take(_TIME, rest)
+    values += [_time(match) for match in times]
+    rest, spelled = _take(_SPELLED, rest)
+    values += [_spelled(match[0]) for match in spelled if any(char.isdigit() for char in match[0])]
+    rest, phones = _take(_PHONE, rest)
+    for match in phones:
+        digits = digits_of(match[0])
+        if len(digits) >= MIN_PHONE:
+            values.append(TextValue("id", match[0], frozenset((f"id:{digits}",))))
+        else:
+            rest += f" {match[0]}"
+    values += _tokens(rest)
+    return values
+
+
+def _take(pattern: re.Pattern[str], text: str) -> tuple[str, list[re.Match[str]]]:
+    """Return the text without the matches, and the matches."""
+    matches = list(pattern.finditer(text))
+    return (pattern.sub(" ", text) if matches else text), matches
+
+
+def _take_dates(text: str) -> tuple[str, list[TextValue]]:
+    dates = []
+    text, matches = _take(_ISO_DATE, text)
+    dates += [_date(match[0], [(match[1], match[2], match[3])]) for match in matches]
+    text, matches = _take(_SHORT_DATE, text)
+    for match in matches:
+        year = match[4] if len(match[4]) > 2 else f"20{match[4]}"  # noqa: PLR2004 - digits of a year
+        dates.append(_date(match[0], [(year, match[3], match[1]), (year, match[1], match[3])]))
+    for pattern in _WORD_DATES:
+        text, matches = _take(pattern, text)
+        for match in matches:
+            found = match.groupdict()
+            dates.append(_date(match[0], [(found["year"] or "", str(_month(found["month"])), found["day"])]))
+    return text, dates
+
+
+def _month(word: str) -> int:
+    start = word[:4].casefold()
+    return _FOREIGN_MONTHS.get(start) or _FOREIGN_MONTHS.get(start[:3]) or _MONTHS.index(start[:3]) + 1
+
+
+def _date(text: str, readings: Iterable[tuple[str, str, str]]) -> TextValue:
+    """Return a date; its keys are the days that it may mean, with the year if it has one."""
+    keys = set()
+    for year, month, day in readings:
+        short = f"{int(month):02d}-{int(day):02d}"
+        keys |= {f"date:{year}-{short}" if year else f"day:{short}"}
+    return TextValue("date", text, frozenset(keys))
+
+
+def _time(match: re.Match[str]) -> TextValue:
+    """Return a time of day; one of the first half of the day without `am` may also be meant in the second."""
+    hour = int(match["hour"]) % 24
+    minute = match["minute"] or match["minute2"] or match["minute3"] or match["minute4"] or "00"
+    half = (match["half"] or "").casefold()[:1]
+    hours = [hour % 12 + 12 * (half == "p")] if half else [hour, *([hour + 12] if hour < 12 else [])]  # noqa: PLR2004
+    return TextValue("time", match[0], frozenset(f"time:{hour:02d}:{minute}" for hour in hours), minute != "00")
+
+
+def _spelled(text: str) -> TextValue:
+    return TextValue("id", text, frozenset((_id_key(text),)))
+
+
+def _tokens(text: str) -> Iterator[TextValue]:
+    """Yield ids and numbers."""
+    for match in _TOKEN.finditer(text):
+        if _is_id(match[0]):
+            yield TextValue("id", match[0], frozenset((_id_key(match[0]),)))
+    for match in _NUMBER.finditer(_TOKEN.sub(_without_ids, text)):
+        yield _number(match, text)
+
+
+def _is_id(token: str) -> bool:
+    """Tell whether a token is an id: it has digits and letters, or several parts, and is no number with a unit."""
+    if not any(char.isdigit() for char in token) or _ORDINAL.fullmatch(token) or _GLUED.fullmatch(token):
+        return False
+    if any(char.isalpha() for char in token):
+        return re.fullmatch(r"\d+(?:-[A-Za-z]{3,})+", token) is None  # a 5-day trip
+    return token.count(".") > 1 and re.fullmatch(r"\d{1,3}(?:\.\d{3})+", token) is None
+
+
+def _without_ids(match: re.Match[str]) -> str:
+    """Return a token, or as many spaces if it is an id or an ordinal."""
+    token = match[0]
+    if (_is_id(token) and re.fullmatch(r"\d+(?:-[A-Za-z]{3,})+", token) is None) or _ORDINAL.fullmatch(token):
+        return " " * len(token)
+    return token
+
+
+def _number(match: re.Match[str], text: str) -> TextValue:
+    before, after = text[max(0, match.start() - 30) : match.start()], text[match.end() : match.end() + 60]
+    number = normalize_number(match[0])
+    scale = _SCALE.match(after)
+    if scale:
+        number = normalize_number(f"{float(number) * _SCALES[scale[0].strip().casefold()]:.2f}")
+        after = after[scale.end() :]
+    is_money = bool(_CURRENCY_BEFORE.search(before) or _CURRENCY_AFTER.match(after))
+    is_labelled = bool(_LABEL_BEFORE.search(before)) and not _COUNTED_BEFORE.search(before)
+    size = float(number)
+    small = SMALL_TIME if TIME_UNIT.match(after) or _SURE.match(after) else SMALL
+    is_place = bool(_STREET_AFTER.match(after) or _STREET_BEFORE.search(before))
+    is_price = re.search(r"[.,]\d\d$", match[0]) is not None and not _UNIT_AFTER.match(after)
+    is_marked = size > small or (is_money and size > 1) or is_labelled or is_place or is_price
+    is_about = bool(_HEDGE_BEFORE.search(before) or _HEDGE_AFTER.match(after))
+    is_amount = is_money or is_labelled or is_place or is_price
+    return TextValue("number", match[0], frozenset((f"number:{number}",)), is_marked, is_about, is_amount)
+
+
+def normalize_number(text: str) -> str:
+    """Return a number without separators of thousands, and without zeros after its decimal point."""
+    plain = re.sub(r"[ '\u00a0\u202f]", "", text)
+    for mark, other in ((",", "."), (".", ",")):
+        # The last of two different marks is the decimal point; a single one before three digits separates thousands.
+        if mark in plain and (other in plain and plain.rfind(mark) < plain.rfind(other)):
+            plain = plain.replace(mark, "")
+    if re.fullmatch(r"\d{1,3}(?:[,.]\d{3})+", plain):
+        plain = re.sub(r"[,.]", "", plain)
+    plain = plain.replace(",", ".")
+    if plain.count(".") > 1:
+        whole, _, decimals = plain.rpartition(".")
+        plain = f"{whole.replace('.', '')}.{decimals}"
+    whole, _, decimals = plain.partition(".")
+    decimals = decimals.rstrip("0")
+    return f"{int(whole or 0)}.{decimals}" if decimals else str(int(whole or 0))
+
+
+def word_numbers(text: str) -> Iterator[float]:
+    """Yield the numbers of a text that are written as words, and the digits that are spelled as words."""
+    total, part, digits, end = 0.0, 0.0, "", -9
+    for match in _WORD_NUMBER.finditer(text.casefold()):
+        word = match[0]
+        if match.start() - end > 2:  # noqa: PLR2004 - a comma and a space
+            yield from _finished(total, part, digits)
+            total, part, digits = 0.0, 0.0, ""
+        end = match.end()
+        if word in ("hundred", "thousand", "million"):
+            size = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}[word]
+            part = (part or 1) * size
+            if size > 100:  # noqa: PLR2004 - hundreds are followed by tens
+                total, part = total + part, 0.0
+        elif word == "oh":
+            digits += "0"
+        elif word in _WORDS:
+            part += _WORDS[word]
+            digits += str(_WORDS[word])
+    yield from _finished(total, part, digits)
+
+
+def _finished(total: float, part: float, digits: str) -> Iterator[float]:
+    if total + part:
+        yield total + part
+    if len(digits) > 1:
+        yield float(digits)
+
+
+def _id_key(token: str) -> str:
+    return "id:" + squeeze(token)
+
+
+def squeeze(text: str) -> str:
+    """Return the letters and digits of a text, in lower case."""
+    return re.sub(r"[^a-z0-9]", "", text.casefold())
+
+
+def digits_of(text: str) -> str:
+    """Return the digits of a text."""
+    return re.sub(r"\D", "", text)
+
+
+def fold(text: str) -> str:
+    """Return a text in lower case, with single spaces and without marks around it."""
+    return " ".join(text.casefold().split()).strip(" .,;:!?")
+
+
+def days_of(text: str) -> Iterator[TextValue]:
+    """Yield the days of a month that are told without it: "on the 17th"."""
+    rest, _ = _take_dates(text)
+    for match in _ORDINAL_DAY.finditer(rest):
+        yield TextValue("date", match[0], frozenset(("day",)))
+
+
+@lru_cache(maxsize=1024)
+def values_of(text: str) -> tuple[TextValue, ...]:
+    """Return the values of a text, which is read once."""
+    return tuple(find_values(text))

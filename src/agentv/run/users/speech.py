@@ -1,0 +1,300 @@
+"""Speech acts in the messages of a conversation: requests, answers, refusals and farewells.
+
+The rules know the words of a few languages. A message in another language has words that they do not know, and then
+they decide nothing: a check that cannot decide raises no alarm.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_WORD = re.compile(r"\w+(?:'\w+)?")
+_APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u2018\u0060\u00b4\u02bc", "'"))
+_SENTENCE = re.compile(r"[^.!?\n\uff1f\u061f]*(?:[.!?\uff1f\u061f]+(?=\s|$)|\n|$|[.!?](?=\S))")
+_NOT_SAID = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|https?://\S+|\(.*?\)(?=\s*$)")
+"""Quotations and addresses, whose question marks ask nothing."""
+QUESTION_MARKS = "?\uff1f\u061f"
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a list that is written as a text."""
+    return frozenset(text.split())
+
+
+_FUNCTION_WORDS = word_set(
+    "a an the and or but if of to in on at by for from with as is are was were be been am do does did have has had can "
+    "could will would shall should may might must i you he she it we they me him her us them my your his its our their "
+    "this that these those there here what which who whom whose when where why how not no so too very just also then "
+    "than about into over under up down out off again more most some any all each one ones please "
+    "der die das den dem ein eine einen und oder ist sind war ich sie er es wir ihr mein ihre ihren auf mit für von zu "
+    "wie was wer wann wo welche welcher welches wohin möchten können haben soll soll "
+    "le la les un une des de du et ou est sont je vous il elle nous mon ma votre vos quel quelle quels quelles quand "
+    "comment combien où qui que pour avec dans sur au aux "
+    "el los las una y o es son yo usted su sus cuál cuándo cómo cuánto dónde qué quién para con en "
+    "il lo gli e sono lei suo sua quale quando come quanto dove chi che per di o os as um uma qual quanto onde "
+    "het een en of is zijn wat wanneer hoe welke waar u uw"
+)
+"""Words without content, in the languages whose questions are understood."""
+_REQUEST = re.compile(
+    r"\b(?:please|kindly)\s+(?:confirm|provide|tell|give|share|choose|select|pick|enter|state|specify|name|type"
+    r"|let\s+me"
+    r"\s+know|reply|describe|repeat|verify)\b"
+    r"|\b(?:i|we)\s*(?:'ll|'d|\s+will|\s+would)?\s+(?:also\s+|still\s+|just\s+|only\s+|now\s+)*(?:need|require)\s+"
+    r"(?:to\s+know|your|the|an?|his|her|their)\b|\blet\s+me\s+know\s+(?:which|what|when|where|whether|how|your)\b"
+    r"|\bplease\s+(?:choose|pick)\b",
+    re.IGNORECASE,
+)
+"""Requests for an answer that are no questions."""
+_REQUEST_FOR_LATER = re.compile(
+    r"\b(?:if|once|later|after|until|when\s+you|as\s+soon|next\s+time|online|by\s+post)\b", re.IGNORECASE
+)
+_COURTESY = re.compile(
+    r"\b(?:any|some)thing\s+(?:else|more|further|other)|\bwhat\s+else\b|\belse\s*\?|\bany\s*thing\s+(?:i|we)\s+can"
+    r"|\b(?:other|more|further|additional|any|open|remaining)\s+(?:questions?|issues?|concerns?|requests?"
+    r"|wish(?:es)?|help)"
+    r"|\b(?:that|this|it)\s+(?:be\s+)?(?:all|everything)\b|\ball\s+for\s+(?:today|now)"
+    r"|\b(?:help|assist|do)\s+(?:you\s+)?(?:with\s+)?(?:(?:any|some)thing|today|further|more\s+for\s+you)"
+    r"|\bhow\s+(?:else\s+)?(?:can|may)\s+(?:i|we)\s+help|\bfurther\s+(?:assistance|help|support)"
+    r"|\b(?:was|is|did|does|has)\s+(?:this|that|it|everything|all|i|my\s+\w+)\b.{0,40}"
+    r"\b(?:help(?:ed|ful)?|clear|answer(?:ed)?|useful|sense|solved?|worked|work|resolved?)\b"
+    r"|\b(?:rate|rating|feedback|survey|review|newsletter|satisfied)\b|\bhow\s+are\s+you|\b(?:and"
+    r"|what\s+about)\s+you\s*\?"
+    r"|\bclose\s+(?:the|this)\s+(?:ticket|case|chat)"
+    r"|\bnoch\s+(?:etwas|was|fragen|weitere)|\bsonst\s+noch|\bweitere\s+(?:fragen|hilfe)|\bweiterhelfen"
+    r"|\bautre\s+(?:chose|question)|\bautres\s+questions|\bvous\s+aider"
+    r"|\balgo\s+m[áa]s|\balguna\s+otra|\botra\s+(?:cosa|pregunta)|\bmais\s+alguma|\balgo\s+mais|\boutra\s+coisa"
+    r"|\bqualcos'?\s?altro|\baltr[aoe]\s+(?:domand|cos)|\bnog\s+(?:iets|vragen)|\bverder\s+helpen|\bnågot\s+(?:mer"
+    r"|annat)",
+    re.IGNORECASE,
+)
+"""Questions that a conversation may end with."""
+_TAG = re.compile(
+    r"(?:^|[\s,])(?:ok|okay|alright|all right|right|deal|agreed|correct|yes|fine)\s*\?+\s*$", re.IGNORECASE
+)
+_ASKS = re.compile(
+    r"\b(?:what|which|who|whom|whose|when|where|why|how|or|welche[rsnm]?|wann|wo|wie|wer|was|wohin|oder|quel(?:le)?s?"
+    r"|quand|comment|combien|où|ou|qui|cu[áa]l|cu[áa]ndo|c[óo]mo|cu[áa]nt[oa]s?|d[óo]nde|qu[ée]|qui[ée]n|quale"
+    r"|quando)\b",
+    re.IGNORECASE,
+)
+"""Words of a question that asks for more than a yes or no."""
+_PROPOSAL = re.compile(
+    r"\b(?:shall|should)\s+(?:i|we)\b|\b(?:would|do)\s+you\s+(?:like|want)\b|\bwant\s+me\b|\b(?:may|can"
+    r"|could)\s+(?:i|we)\b"
+    r"|\b(?:would|will|does|do|is|are|can)\s.{0,60}\b(?:work|suit|ok|okay|fine|good|convenient|possible|all\s+right"
+    r"|alright|enough|acceptable|in\s+order)\b",
+    re.IGNORECASE,
+)
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|do|does|did|have|has|had|can|could|will|would|shall|should|may|ist|sind|haben|hat|können"
+    r"|möchten|est|avez|êtes|tiene|es|ha|è)\b",
+    re.IGNORECASE,
+)
+_TIME = re.compile(r"\d|\b(?:\w+day|today|tonight|tomorrow|morning|afternoon|evening|noon|week)s?\b", re.IGNORECASE)
+_ACCEPTED = re.compile(
+    r"\b(?:perfect|great|good|fine|lovely|ok|okay|k|wonderful|excellent|works?|deal|agreed|super|brilliant|alright"
+    r"|all\s+right|cool|fantastic|awesome|nice|gladly|gerne|passt|parfait|perfecto|perfetto|thanks|thank\s+you)\b",
+    re.IGNORECASE,
+)
+_PARTICLE = re.compile(
+    r"(?:^|[.!?,;:-]\s*|\b(?:oh|well|so|hm+|um|and|thanks|thank you|ok|okay)\s+)"
+    r"(?:yes|yeah|yep|yup|ye|y|no|nope|nah|sure|absolutely|definitely|of course|certainly|please do|please don't"
+    r"|go ahead"
+    r"|do it|do that|do so|not\b|neither|either|both|none|whichever|whatever|any|all of"
+    r"|(?:i|we|they|he|she|it) (?:do|did|does|am|are|is|was|have|has|can|will|would|don't|didn't|can't|haven't|won't)"
+    r"(?=\s*(?:$|[.!,;]))|that's right|ja|jawohl|nein|doch|nee|oui|non|si|sí|sì|não|sim|nej|tak|nie|i'd rather"
+    r"|rather|later)"
+    r"(?=$|[\s.!?,;:-])(?!\s+(?:more|further|other)\s+(?:questions?|requests?|help)|\s+(?:problem|worries|wait))",
+    re.IGNORECASE,
+)
+_LEAVING = re.compile(
+    r"\b(?:see|c)\s+(?:you|u|ya)\b[^.!?,;]*|\blook(?:ing)?\s+forward\b[^.!?;]*|\bcan'?t\s+wait\b[^.!?;]*"
+    r"|\b(?:thanks|thank\s+you|thx|cheers|grateful|appreciate(?:d)?)\b[^.!?,;]*\b(?:for|that\s+you|your|how)\b[^.!?,;]*"
+    r"|\b(?:have|enjoy)\s+(?:a|an|the|your)\b[^.!?,;]*|\btalk\s+(?:to\s+you\s+)?(?:soon|later)|\bbye\b[^.!?,;]*"
+    r"|\b(?:bis|à|hasta|até|tot)\s+\w+|\bi\s+have\s+(?:everything|all|what)\b[^.!?,;]*"
+    r"|\b(?:i|we)(?:'m|\s+am|'re|\s+are)\s+(?:so\s+|very\s+|really\s+|quite\s+)?(?:happy|glad|satisfied|pleased"
+    r"|relieved|done"
+    r"|all\s+set|good)\b[^.!?,;]*|\bno\s+(?:more|further|other)\s+\w+|\byou(?:'ve|\s+have|'re|\s+are|\s+were"
+    r"|\s+really|\s+just)?"
+    r"\s+(?:been|saved?|made|helped|rock|solved|fixed|sorted|did|were|so|very|really|too|a|an|the|all)\b[^.!?,;]*"
+    r"|\b(?:that|this)(?:'s|\s+(?:is|was|answers?|answered|will\s+do|does\s+it|helps?|helped|covers?|works))\b[^.!?,;]*"
+    r"|\b(?:everything|all|it)(?:'s|\s+is|\s+was|\s+were|\s+has\s+been)\s+(?:all|everything|very|so|really|just"
+    r"|what|great"
+    r"|good|perfect|it|clear|settled|sorted|solved|done|helpful|exactly|more|super|enough|kind)\b[^.!?,;]*"
+    r"|\b(?:merci|danke|gracias|grazie|obrigad[oa])\b[^.!?,;]*",
+    re.IGNORECASE,
+)
+"""Parts of a message that only end a conversation, with the words that belong to them."""
+_PUT_OFF = re.compile(
+    r"\b(?:i|we)(?:'ll| will|'d| would| have to| need to| must| should)\b(?!\s+(?:be\s+(?:there|back)"
+    r"|like\s+to\s+thank|thank"
+    r"|love\s+it|enjoy))|\b(?:don't|do not|doesn't|not)\s+(?:know|sure|want|need)|\bno\s+(?:idea|clue)|\blater\s+on\b"
+    r"|\bthink\s+(?:about|it\s+over)|\bget\s+back\b|\bnever\s+mind\b|\bchanged\s+my\s+mind\b|\bforget\s+it\b",
+    re.IGNORECASE,
+)
+_COURTESY_WORDS = word_set(
+    "thank thanks thankyou thx thnx ty tysm ta cheers much many lot lots bunch million ever really truly again "
+    "appreciate "
+    "appreciated grateful bye goodbye farewell later ciao cya night day evening morning afternoon weekend week nice "
+    "good "
+    "great lovely wonderful excellent perfect perfectly fantastic brilliant awesome amazing super cool sweet neat "
+    "superb "
+    "terrific marvellous marvelous splendid fab fabulous ok okay okey k kk alright right well fine happy glad pleased "
+    "satisfied relieved best wishes regards luck care take see soon you're you've been kind helpful help helped "
+    "helping "
+    "support service assistance information info advice patience time effort everything settled sorted solved done "
+    "clear "
+    "cleared set problem question questions needed need wanted want know known wait forward hope hear got it that's "
+    "this's "
+    "all that's everything's i'm i've i'll we're we've it's let's know sounds sound looks look makes sense works "
+    "wow oh ah "
+    "aha haha lol yay hey dear sir madam friend mate buddy dude guys team everyone now today tonight then bit quite "
+    "such "
+    "rest enjoy have had having being fast quick quickly response reply explaining explanation explained understanding "
+    "understood understand arranging arranged sorting clearing noted covers covered leave leaving go going off head "
+    "phew whew yum yummy yippee hooray hurray relief answers anyway anyways indeed though truly heaps loads tons "
+    "sincerely kindly highly extremely saved holiday finished finish complete completed conversation chat here's "
+    "end ended concludes conclude pleasure job work efficient "
+    "easy simple smooth "
+    "danke dankeschön vielen dank schön schönen tag noch gut alles klar super perfekt toll prima tschüss wiedersehen "
+    "wiederhören auf hilfe beste grüße abend wochenende war das wunderbar hervorragend bestens freundlich "
+    "merci beaucoup bonne journée soirée au revoir parfait génial super très bien c'est tout aide "
+    "gracias muchas adiós hasta luego perfecto genial buen buenas día tarde todo ayuda muy amable "
+    "grazie mille arrivederci perfetto buona giornata tutto aiuto obrigado obrigada muito tchau perfeito "
+    "dank bedankt wel fijne dag tot ziens tack så mycket hej då"
+)
+"""Words of thanks, praise and farewell, and of the statement that all is done."""
+_DECLINED = re.compile(
+    r"n't\b|\b(?:dont|doesnt|didnt|cant|couldnt|wouldnt|havent|hasnt|isnt|wasnt|not|no(?!\.|\s*\d)|none|never"
+    r"|nobody|nothing"
+    r"|nowhere|neither|nor|without|cannot|unknown|unsure|uncertain|forgot|forgotten|forget|lost|gone|missing|misplaced"
+    r"|unreadable|illegible|hidden|later|ages|idea|clue|beats\s+me|(?:look|find|check|ask|search|dig|figure)(?:ing|ed)?"
+    r"|have\s+to|need\s+to|rather|private|secret|confidential|depends|guess|wish|hard\s+to\s+(?:say|tell)"
+    r"|you\s+tell\s+me"
+    r"|wait|moment|(?:a|one)\s+(?:second|minute)|sec|hold\s+on|hang\s+on|let\s+me|why|somewhere|somebody|someone"
+    r"|some|whatever|sorry|afraid"
+    r"|yet|still|handles?|entered|knows?|nicht|kein\w*|nie|weiß|leider|später|pas|aucune?|jamais|sais|désolée?"
+    r"|tampoco|sé|sin|ningun[oa]?|não|nem|sei|senza|nessun\w*|geen|niet|weet|inte|ingen|vet|nie|nei)\b",
+    re.IGNORECASE,
+)
+"""Words of somebody who does not tell a value, or not yet."""
+
+
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern that begins with a whole word and ignores case; a blank in it is any white space."""
+    spaced = pattern.replace(" ", r"\s+")
+    return re.compile(rf"(?<![\w'])(?:{spaced})", re.IGNORECASE)
+
+
+def plain(text: str) -> str:
+    """Return a text with one kind of apostrophe."""
+    return text.translate(_APOSTROPHES)
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in lower case."""
+    return _WORD.findall(plain(text).casefold())
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text."""
+    return [part.strip() for part in _SENTENCE.findall(plain(text)) if part.strip()]
+
+
+def is_question(sentence: str) -> bool:
+    """Tell whether a sentence has a question mark."""
+    return any(mark in sentence for mark in QUESTION_MARKS)
+
+
+def questions(text: str) -> list[str]:
+    """Return the questions of a text."""
+    return [sentence for sentence in sentences(_NOT_SAID.sub(" ", plain(text))) if is_question(sentence)]
+
+
+def open_requests(answer: str) -> list[str]:
+    """Return the questions and requests of an agent's message that need an answer, without mere courtesies."""
+    parts = sentences(_NOT_SAID.sub(" ", plain(answer)))
+    if parts and not is_question(parts[-1]) and _is_farewell(parts[-1]):
+        return []
+    asked = [part for part in parts if is_question(part) or _is_request(part)]
+    return [part for part in asked if not _COURTESY.search(part)]
+
+
+def _is_request(sentence: str) -> bool:
+    return _REQUEST.search(sentence) is not None and not _REQUEST_FOR_LATER.search(sentence)
+
+
+def _is_farewell(sentence: str) -> bool:
+    return bool(re.search(r"\b(?:bye|goodbye|see you|have a|take care|enjoy)\b", sentence, re.IGNORECASE))
+
+
+def is_understood(sentence: str) -> bool:
+    """Tell whether a sentence has words of a language that the rules know."""
+    found = words(sentence)
+    return bool(found) and any(word in _FUNCTION_WORDS for word in found)
+
+
+def content_words(text: str) -> set[str]:
+    """Return the words of a text that carry its content."""
+    return {word for word in words(text) if word not in _FUNCTION_WORDS}
+
+
+def is_answered(request: str, message: str) -> bool:
+    """Tell whether a last message may answer a request: it does more than thank and say goodbye."""
+    text = plain(message)
+    if is_question(text) or _PARTICLE.search(text.strip()):
+        return True
+    if (content_words(text) - _COURTESY_WORDS) & content_words(request):
+        return True
+    if re.search(r"\d", text) or is_put_off(text):
+        return True
+    if any(word not in _COURTESY_WORDS and word not in _FUNCTION_WORDS for word in words(_LEAVING.sub(" ", text))):
+        return True
+    return _is_proposal(request) and re.sub(r"\W+", " ", text).strip() != "" and _is_accepted(text)
+
+
+def is_put_off(message: str) -> bool:
+    """Tell whether a message says that the answer comes later, or not at all."""
+    return _PUT_OFF.search(message) is not None
+
+
+def _is_accepted(text: str) -> bool:
+    """Tell whether a message approves of something, beyond thanks."""
+    without = re.sub(
+        r"\b(?:good\s+to\s+know|good\s*(?:bye|day|night|evening)|(?:a|very)\s+\w+\s+(?:day|one|evening|weekend))",
+        " ",
+        text,
+        flags=re.IGNORECASE,
+    )
+    return any(
+        match[0].casefold() not in ("thanks", "thank you") for match in _ACCEPTED.finditer(_LEAVING.sub(" ", without))
+    )
+
+
+def _is_proposal(request: str) -> bool:
+    """Tell whether a request proposes something that a word of approval accepts."""
+    if _TAG.search(request):
+        return True
+    if _ASKS.search(request):
+        return False
+    return bool(_PROPOSAL.search(request)) or (not _VERB.search(request) and bool(_TIME.search(request)))
+
+
+def is_declined(message: str) -> bool:
+    """Tell whether a message has words of somebody who does not tell a value."""
+    return _DECLINED.search(plain(message)) is not None
+
+
+def contains(words_: Sequence[str], part: Sequence[str]) -> bool:
+    """Tell whether the words of a part follow each other in a text."""
+    size = len(part)
+    return any(list(words_[at : at + size]) == list(part) for at in range(len(words_) - size + 1))
+
+
+def stems(tokens: Iterable[str]) -> set[str]:
+    """Return the first letters of words, by which their forms are the same."""
+    return {token[:5] for token in tokens}

@@ -1,0 +1,218 @@
+"""Unknown facts: a simulated user who tells a value that its brief says it does not know."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+from unicodedata import combining, normalize
+
+from agentv.matching.provenance import KnownValues
+from agentv.matching.values import find_values, word_numbers
+from agentv.run.users.facts import is_asked
+from agentv.run.users.speech import content_words, is_declined, is_question, plain, questions, word_set, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from agentv.model.simulation import Fact
+    from agentv.model.users import UserView
+
+FactType = Literal["date", "number", "person", "other"]
+_DATE_KEYS = word_set(
+    "date day when since expiry expires expiration deadline birthday birth born due year month time start end arrival "
+    "departure until last graduation issued bought purchased installed delivered appointment datum termin einzug "
+    "geburt "
+    "fecha data naissance échéance"
+)
+_NUMBER_KEYS = word_set(
+    "number no nr id code pin ref reference serial iban account phone plate zip price cost amount fee total deposit "
+    "limit "
+    "budget salary income length height width weight age count distance temperature reading km mileage floor row seat "
+    "position grade dose speed version refund rate quantity qty points balance value rooms people guests area depth "
+    "tax "
+    "montant preis betrag importe precio edad alter miete einkommen"
+)
+_PERSON_KEYS = word_set(
+    "name contact person driver doctor witness landlord manager owner merchant provider carrier company employer bank "
+    "insurer sender supplier shop dealer teacher colleague supervisor"
+)
+_OTHER_KEYS = word_set(
+    "size model brand colour color type kind make breed group language diet allergy allergies species"
+)
+_TYPES: tuple[tuple[frozenset[str], FactType], ...] = (
+    (_OTHER_KEYS, "other"),
+    (_DATE_KEYS, "date"),
+    (_NUMBER_KEYS, "number"),
+    (_PERSON_KEYS, "person"),
+)
+_QUESTION_FORMS = tuple(
+    (keys, re.compile(rf"\b(?:{form})\b", re.IGNORECASE))
+    for keys, form in (
+        (_DATE_KEYS, r"when|since when|what (?:date|day|time|year)|which (?:date|day|year)|wann|quand|cuándo|quando"),
+        (frozenset(("age", "alter", "edad")), r"how old|wie alt|quel âge|cuántos años"),
+        (
+            word_set(
+                "price cost amount fee total deposit limit budget salary income refund rate balance value montant"
+            ),
+            r"how much|charge|charged|pay|paid|cost|wie viel|combien|cuánto|quanto",
+        ),
+        (
+            word_set("size length height width weight distance depth area mileage"),
+            r"how (?:long|tall|high|big|large|heavy|far|wide|deep)|wie (?:lang|hoch|groß|schwer)",
+        ),
+        (word_set("count quantity qty rooms people guests"), r"how many|wie viele|combien|cuánt\w+"),
+        (
+            word_set("place location address city town street store shop dealer seller venue site country"),
+            r"where|wo|où|dónde|dove|onde",
+        ),
+        (_PERSON_KEYS, r"who|whose|name|called|wer|qui|quién|chi"),
+    )
+)
+_TIME_WORDS = re.compile(
+    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day|\b(?:january|february|march|april|may|june|july|august|september"
+    r"|october"
+    r"|november|december|tomorrow|yesterday|spring|summer|autumn|winter|montag|dienstag|mittwoch|donnerstag|freitag"
+    r"|samstag"
+    r"|sonntag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes)\b"
+    r"|\b\d{1,2}(?:st|nd|rd|th)\b|\b(?:first|second|third|fourth|fifth|\w+teenth|\w+tieth|twenty-\w+|thirty-\w+)\s+of\b"
+    r"|\b(?:half|quarter|twenty|ten|five)\s+(?:past|to)\b|\b(?:noon|midnight|o'clock)\b"
+    r"|\b(?:christmas|easter|halloween)\b|\b(?:next|last|this)\s+(?:week|month|year|\w+day|spring|summer|autumn"
+    r"|fall|winter)\b",
+    re.IGNORECASE,
+)
+_FILLERS = word_set(
+    "yes yeah yep ok okay well sure um uh hm hmm oh ah er so then think believe actually just please it's that's "
+    "he's she's "
+    "i'm is was one ones thing kind sort really pretty quite bit maybe probably hello hi thanks thank right good great "
+    "says said should must according must've i've got have has had use using with"
+)
+_EVADED = re.compile(
+    r"\b(?:is|are|was|it's|that's|be)\s+(?:\w+\s+)?(?:in|on|at|behind|under|with|inside|somewhere|new|old|for|too"
+    r"|long|hard|difficult"
+    r"|impossible|personal|important|necessary|required|enough|written|printed|stored|kept|up\s+to|a\s+(?:long|good"
+    r"|surprise|question))\b"
+    r"|\b(?:has|have|keeps?)\s+(?:it|that|them|the|those|all|my|our)\b|\b(?:handles?|knows?|deals?|takes\s+care"
+    r"|entered|arranged"
+    r"|came\s+with|does\s+that|threw|thrown|left)\b|\b(?:what|where|how|whether)\b|\byou(?:'d|\s+would|\s+could"
+    r"|\s+should|\s+can)?\s+(?:tell|see|have|know)\b"
+    r"|\b(?:any|either|both|doesn't\s+matter|up\s+to\s+you|you\s+choose|surprise)\b",
+    re.IGNORECASE,
+)
+"""Statements of somebody who speaks of a fact and does not tell its value."""
+MAX_ASKED = 8_000
+"""Characters at the end of an agent's message in which questions are looked for."""
+_PLACE = re.compile(
+    r"^(?:in|on|at|behind|under|with|inside|next|near|written|printed|stored|kept|what|where|how|who|up\s+to|too"
+    r"|long|been|because"
+    r"|for|about|just|really|quite|impossible|difficult|personal|important|necessary|required|needed|enough|there"
+    r"|here|a\s+(?:long"
+    r"|bit|question)|your|whatever|something|my\s+(?:wife|husband|boss|accountant|mother|father|son|daughter"
+    r"|doctor))\b",
+    re.IGNORECASE,
+)
+"""Beginnings of statements about a fact that do not tell its value."""
+
+
+def find_unknown_told(text: str, facts: dict[str, Fact], view: UserView, known_texts: Sequence[str]) -> str | None:
+    """Return the name of a fact that a message tells though the user does not know it."""
+    unknown = {name: fact for name, fact in facts.items() if fact.value is None}
+    if not unknown or is_question(text):
+        return None
+    known = KnownValues(known_texts)
+    said = [part for turn in view.turns for part in turn]
+    for part in said:
+        known.add(part)
+    heard = {word for part in (*known_texts, *said) for word in words(part)}
+    for name, fact in unknown.items():
+        if _is_stated(text, name, heard):
+            return name
+        if not _is_topic(name, fact, facts, view):
+            continue
+        if _tells_value(text, _type_of(name), known, heard):
+            return name
+    return None
+
+
+def _labels(name: str) -> list[str]:
+    return [_bare(word) for word in words(name.replace("_", " ")) if len(word) > 1]
+
+
+def _bare(word: str) -> str:
+    """Return a word without accents."""
+    return "".join(char for char in normalize("NFKD", word) if not combining(char))
+
+
+def _type_of(name: str) -> FactType:
+    """Return the type of a fact by the last word of its name that has one."""
+    for label in reversed(_labels(name)):
+        for keys, kind in _TYPES:
+            if label in keys:
+                return kind
+    return "other"
+
+
+def _form_of(name: str) -> re.Pattern[str] | None:
+    """Return the form of a question for a fact."""
+    labels = _labels(name)
+    return next((form for keys, form in _QUESTION_FORMS if any(label in keys for label in labels)), None)
+
+
+def _is_topic(name: str, fact: Fact, facts: dict[str, Fact], view: UserView) -> bool:
+    """Tell whether the agent's last question is about a fact, or the one before if it was only put off."""
+    answers = [answer[-MAX_ASKED:] for _, answer in view.turns]
+    if not answers:
+        return False
+    if _asks_for(answers[-1], name, fact, facts):
+        return True
+    is_put_off = len(view.turns) > 1 and not questions(answers[-1]) and _is_put_off(view.turns[-1][0])
+    return is_put_off and _asks_for(answers[-2], name, fact, facts)
+
+
+def _is_put_off(message: str) -> bool:
+    return is_question(message) or len(words(message)) <= 3  # noqa: PLR2004 - "one moment", "hm, let me see"
+
+
+def _asks_for(answer: str, name: str, fact: Fact, facts: dict[str, Fact]) -> bool:
+    asked = " ".join(questions(answer)) or (
+        answer if re.search(r"\b(?:need|please|give|tell)\b", answer, re.IGNORECASE) else ""
+    )
+    if not asked:
+        return False
+    if is_asked(fact, asked) or _shares_stem(name, asked):
+        return True
+    form = _form_of(name)
+    if form is None or not form.search(asked):
+        return False
+    return not any(other != name and _form_of(other) is form for other in facts)
+
+
+def _shares_stem(name: str, asked: str) -> bool:
+    """Tell whether a question has a form of a word of the name."""
+    found = [_bare(word) for word in words(asked)]
+    labels = [label for label in _labels(name) if len(label) > 3]  # noqa: PLR2004 - "no" is the beginning of many words
+    return any(word.startswith(label[:5]) for word in found for label in labels)
+
+
+def _tells_value(text: str, kind: FactType, known: KnownValues, heard: set[str]) -> bool:
+    if any(
+        not known.knows(value, is_exact=True) for value in find_values(text) if value.kind != "quotation"
+    ) and not is_declined(text):
+        return True
+    if is_declined(text):
+        return False
+    if kind == "number":
+        return any(number > 1 and not known.has_number(number) for number in word_numbers(text))
+    if kind == "date":
+        return any(not set(words(match[0])) <= heard for match in _TIME_WORDS.finditer(text))
+    return not _EVADED.search(plain(text)) and bool(content_words(text) - heard - _FILLERS)
+
+
+def _is_stated(text: str, name: str, heard: Iterable[str]) -> bool:
+    """Tell whether a message says what the fact is, by its name."""
+    label = r"[\s_-]*".join(re.escape(word) for word in words(name.replace("_", " ")))
+    is_told = r"(?:\s+\w+)?\s*(?:is|=|:|was|are|should\s+be|must\s+be)\s+(?P<value>[^.!?]+)"
+    pattern = rf"\b(?:my|the|his|her|our|their|its)\s+{label}{is_told}"
+    stated = re.search(pattern, plain(text), re.IGNORECASE)
+    if stated is None or is_declined(text) or _PLACE.search(stated["value"]):
+        return False
+    return bool(content_words(stated["value"]) - set(heard) - _FILLERS)
