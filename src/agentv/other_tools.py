@@ -143,9 +143,8 @@ _COMMANDS: dict[str, str] = {
     "compare": "diff cmp",
     "validate": "check lint verify",
     "init": "new create setup quickstart scaffold",
-    "runs export": "export share",
-    "runs import": "import",
-    "target list": "targets providers models",
+    "runs export": "share",
+    "target list": "targets models",
     "evaluators list": "assertions asserts metrics scorers graders",
     "eval --resume": "resume continue retry",
 }

@@ -199,6 +199,7 @@ TRACE_FORMATS: Mapping[str, str] = {
     "jaeger": "agentv.traces.readers.stores:JAEGER",
     "mastra": "agentv.traces.readers.stores:MASTRA",
     "phoenix": "agentv.traces.readers.stores:PHOENIX",
+    "session": "agentv.traces.session_files:FORMAT",
     "inspect": "agentv.traces.readers.logs:INSPECT",
     "adk": "agentv.traces.readers.logs:ADK",
     "atif": "agentv.traces.readers.logs:ATIF",

@@ -54,6 +54,7 @@ PAGES = [
     DOCS / "guide" / "repeats-and-comparing.md",
     DOCS / "guide" / "mutation.md",
     DOCS / "guide" / "coverage.md",
+    DOCS / "guide" / "traces.md",
     DOCS / "guide" / "simulated-users.md",
     DOCS / "reference" / "command-line.md",
     DOCS / "reference" / "eval-file.md",

@@ -91,8 +91,11 @@ def _in_openai_form(line: bytes, run: StoredRun) -> bytes:
     return msgspec.json.encode({**public, "messages": messages})
 
 
-def import_runs(store: Store, lines: Iterable[bytes]) -> list[tuple[ExecutionRow, int]]:
-    """Import exported runs, also in the older format; each execution is imported completely or not at all."""
+def import_runs(store: Store, lines: Iterable[bytes], *, skip_known: bool = False) -> list[tuple[ExecutionRow, int]]:
+    """Import exported runs, also in the older format; each execution is imported completely or not at all.
+
+    An execution that the store has already raises `StoreError`; with `skip_known` it is left alone, and has 0 runs.
+    """
     executions: dict[str, ExecutionRow] = {}
     runs: dict[str, dict[str, StoredRun]] = {}
     default_id = f"imported-{new_id()}"
@@ -115,7 +118,8 @@ def import_runs(store: Store, lines: Iterable[bytes]) -> list[tuple[ExecutionRow
     for name in [*executions, *(name for name in runs if name not in executions)]:
         imported = list(runs.get(name, {}).values())
         execution = executions.get(name) or _execution_for(name, imported)
-        added.append((execution, store.add(execution, imported)))
+        is_known = skip_known and any(row.id == name for row in store.find_execution(name))
+        added.append((execution, 0 if is_known else store.add(execution, imported)))
     return added
 
 

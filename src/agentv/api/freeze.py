@@ -17,7 +17,7 @@ from agentv.scoring.turns import Exchange, split_turns
 from agentv.spec.project import find_project, load_project
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from agentv.model.conversation import Message, ToolCall
     from agentv.model.request import Case
@@ -70,7 +70,7 @@ def freeze_run(run: StoredRun, folder: Path | None = None) -> FrozenCase:
         frozen["persona"] = case.persona.id
     if history:
         frozen["input"] = [to_builtins(message) for message in history]
-    frozen["turns"] = [_turn(exchange) for exchange in exchanges]
+    frozen["turns"] = [scripted_turn(exchange) for exchange in exchanges]
     if kept:
         frozen["evaluators"] = kept
     return FrozenCase({**_target(run, folder or Path.cwd()), **_personas(case), "cases": [frozen]}, notes)
@@ -93,7 +93,8 @@ def _kept_evaluators(configs: list[Any], record: ResultRecord) -> tuple[list[Any
     return kept, left_out
 
 
-def _turn(exchange: Exchange) -> dict[str, Any]:
+def scripted_turn(exchange: Exchange) -> dict[str, Any]:
+    """Return a turn with the words of the user and, if the calls of the agent are known, a check that expects them."""
     turn: dict[str, Any] = {}
     if exchange.resume is not UNSET:
         turn["resume"] = exchange.resume
@@ -101,10 +102,14 @@ def _turn(exchange: Exchange) -> dict[str, Any]:
         turn["user"] = _user(exchange.user[-1])
     known = resolve_calls(exchange.response)
     if known.calls is not None and known.complete and known.source is not None:
-        calls = [call for call in known.calls if call.effective_status not in NOT_COUNTED]
-        check = {"type": "tool_trajectory", "mode": "exact", "expected": [dict(_expected(call)) for call in calls]}
-        turn["evaluators"] = [check]
+        turn["evaluators"] = [expected_calls(known.calls)]
     return turn
+
+
+def expected_calls(calls: Iterable[ToolCall]) -> dict[str, Any]:
+    """Return the evaluator that expects these calls, in this order and no others."""
+    made = [call for call in calls if call.effective_status not in NOT_COUNTED]
+    return {"type": "tool_trajectory", "mode": "exact", "expected": [dict(_expected(call)) for call in made]}
 
 
 def _user(message: Message) -> Any:
@@ -115,9 +120,17 @@ def _user(message: Message) -> Any:
 def _expected(call: ToolCall) -> Iterator[tuple[str, Any]]:
     yield "tool", call.tool
     if call.input is not UNSET:
-        yield "input", to_builtins(call.input)
+        value = to_builtins(call.input)
+        yield "input", {"$literal": value} if _has_matcher(value) else value
     if call.status == "error":
         yield "status", "error"
+
+
+def _has_matcher(value: Any) -> bool:
+    """Return whether an input has a key that would be read as a matcher, such as `$ref`."""
+    if isinstance(value, dict):
+        return any(str(key).startswith("$") or _has_matcher(item) for key, item in value.items())
+    return isinstance(value, list) and any(map(_has_matcher, value))
 
 
 def _target(run: StoredRun, folder: Path) -> dict[str, Any]:
@@ -130,7 +143,8 @@ def _target(run: StoredRun, folder: Path) -> dict[str, Any]:
                 return {"target": run.target}
         except SpecError:  # reported when the case is run
             return {"target": run.target}
-    return {"targets": [dict(settings)]} if "provider" in settings else {"target": run.target}
+    is_defined = settings.get("provider", "stored") != "stored"  # the replies of a stored run are no target
+    return {"targets": [dict(settings)]} if is_defined else {"target": run.target}
 
 
 def _personas(case: Case) -> dict[str, Any]:

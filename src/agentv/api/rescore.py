@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from agentv.api.evaluate import load
 from agentv.api.execution import prepare
 from agentv.api.judges import with_project_judges
 from agentv.api.runs import case_of, response_of, translate_damage
@@ -25,6 +25,7 @@ from agentv.providers.replay import StoredReplies
 from agentv.redaction.secret_variables import stored_secrets
 from agentv.scoring.scorer import needs_trace_file
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators
+from agentv.spec.loader import POLICY, load_evals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -122,7 +123,8 @@ def prepare_rescore(
         msg = f"{execution.id} has no finished runs"
         raise StoreError(msg)
     damaged = dict(replies.damaged)
-    evals = _evals_from_files(replies, paths) if paths else _stored_evals(store, execution.id, replies, damaged)
+    stored_cases = _StoredCases(store, execution.id, replies, damaged)
+    evals = _evals_from_files(replies, paths, stored_cases) if paths else with_project_judges(stored_cases.evals())
     if damaged and not any(eval_.cases for eval_ in evals):
         raise DamagedRunError(damaged)
     known = {identity_of(row) for row in replies.rows}
@@ -143,10 +145,16 @@ def prepare_rescore(
     return RescorePlan(prepared.select(is_stored, len(cases)), unmatched, damaged)
 
 
-def _evals_from_files(replies: _StoredReplies, paths: Sequence[str | Path]) -> list[Eval]:
-    """Return the evals of these files with targets that answer from the store; a single eval may be renamed."""
+def _evals_from_files(replies: _StoredReplies, paths: Sequence[str | Path], stored: _StoredCases) -> list[Eval]:
+    """Return the evals of these files with targets that answer from the store; a single eval may be renamed.
+
+    An eval without cases is a policy, whose evaluators apply to every stored case.
+    """
     stored_ids = {row.eval_id: None for row in replies.rows}
-    evals = load([str(path) for path in paths], replies.target("", "stored"))
+    evals = load_evals([str(path) for path in paths], lone=replies.target("", "stored"), policy=True)
+    policies = [(eval_, policy) for eval_ in evals if (policy := policy_of(eval_)) is not None]
+    if policies:
+        return _with_policy(policies, stored)
     if len(evals) == 1 and len(stored_ids) == 1:
         evals = [replace(evals[0], id=next(iter(stored_ids)))]
     changed = []
@@ -184,42 +192,71 @@ def _with_persona(case: CheckedCase, name: str) -> CheckedCase:
     return replace(case, case=replace(case.case, persona=Persona(id=name)))
 
 
-def _stored_evals(store: Store, execution_id: str, replies: _StoredReplies, damaged: dict[str, str]) -> list[Eval]:
-    """Return the evals as they were stored: each case with its own evaluators; damaged cases are added to `damaged`."""
-    evals = []
-    for eval_id in {row.eval_id: None for row in replies.rows}:
-        rows = [row for row in replies.rows if row.eval_id == eval_id]
-        repeats: dict[CaseKey, int] = {}
-        keys: dict[CaseKey, list[str]] = {}
-        for row in rows:
-            name = (row.case_id, row.persona_id)
-            repeats[name] = max(repeats.get(name, 0), row.repeat + 1)
-            keys.setdefault(name, []).append(row.key)
-        cases = list(_stored_cases(store, execution_id, keys, repeats, damaged))
-        targets = tuple(replies.target(eval_id, name) for name in {row.target: None for row in rows})
-        evals.append(_with_cases(Eval(id=eval_id, cases=(), targets=targets), cases))
-    return with_project_judges(evals)
+def _with_policy(policies: list[tuple[Eval, CheckedCase]], stored: _StoredCases) -> list[Eval]:
+    """Return the stored cases with the evaluators of a policy; raise `SpecError` if there are several."""
+    if len(policies) > 1:
+        files = ", ".join(str(eval_.file) for eval_, _ in policies)
+        raise SpecError([Problem("", f"several policies: {files}; rescore with one of them at a time", "whole")])
+    ((eval_, policy),) = policies
+    # Without a file, since no command runs these cases again.
+    return [replace(eval_, file=None, **_parts(found)) for found in stored.evals(policy)]
 
 
-def _stored_cases(
-    store: Store,
-    execution_id: str,
-    keys: dict[CaseKey, list[str]],
-    repeats: dict[CaseKey, int],
-    damaged: dict[str, str],
-) -> Iterator[CheckedCase]:
-    for index, (name, keys_of_case) in enumerate(keys.items()):
-        content = _stored_content(store, execution_id, keys_of_case, damaged)
-        if content is None:
-            continue
-        case, checks = content
-        if not can_fail(checks):
-            problem = f"case {name[0]!r}: {NOTHING_CHECKED}; name an eval with --eval"
-            raise SpecError([Problem("", problem, "whole")])
-        checked = CheckedCase(case=case, checks=tuple(checks), index=index, repeat=repeats[name])
-        # An imported run has a persona that its case does not name.
-        is_unnamed = name[1] is not None and case.persona_id is None
-        yield _with_persona(checked, name[1] or "") if is_unnamed else checked
+def _parts(found: Eval) -> dict[str, Any]:
+    """Return the fields of an eval that are those of its cases."""
+    names = ("id", "cases", "targets", "count", "skipped", "variants", "repeats", "has_only")
+    return {name: getattr(found, name) for name in names}
+
+
+def policy_of(eval_: Eval) -> CheckedCase | None:
+    """Return the case of an eval that is a policy; `None` if the eval has cases of its own."""
+    first = list(islice(iter(eval_.cases), 2))
+    return first[0] if len(first) == 1 and first[0].case.id == POLICY else None
+
+
+class _StoredCases:
+    """The cases of an execution as they were stored."""
+
+    def __init__(self, store: Store, execution_id: str, replies: _StoredReplies, damaged: dict[str, str]) -> None:
+        self._store = store
+        self._execution_id = execution_id
+        self._replies = replies
+        self._damaged = damaged
+        """Damaged cases are added to it."""
+
+    def evals(self, policy: CheckedCase | None = None) -> list[Eval]:
+        """Return the evals, each case with its own evaluators or with those of a policy."""
+        evals = []
+        for eval_id in {row.eval_id: None for row in self._replies.rows}:
+            rows = [row for row in self._replies.rows if row.eval_id == eval_id]
+            repeats: dict[CaseKey, int] = {}
+            keys: dict[CaseKey, list[str]] = {}
+            for row in rows:
+                name = (row.case_id, row.persona_id)
+                repeats[name] = max(repeats.get(name, 0), row.repeat + 1)
+                keys.setdefault(name, []).append(row.key)
+            cases = list(self._cases(keys, repeats, policy))
+            targets = tuple(self._replies.target(eval_id, name) for name in {row.target: None for row in rows})
+            evals.append(_with_cases(Eval(id=eval_id, cases=(), targets=targets), cases))
+        return evals
+
+    def _cases(
+        self, keys: dict[CaseKey, list[str]], repeats: dict[CaseKey, int], policy: CheckedCase | None
+    ) -> Iterator[CheckedCase]:
+        for index, (name, keys_of_case) in enumerate(keys.items()):
+            content = _stored_content(self._store, self._execution_id, keys_of_case, self._damaged)
+            if content is None:
+                continue
+            case, checks = content
+            if policy is not None:
+                case, checks = replace(case, threshold=policy.case.threshold), list(policy.checks)
+            if not can_fail(checks):
+                problem = f"case {name[0]!r}: {NOTHING_CHECKED}; name an eval with --eval"
+                raise SpecError([Problem("", problem, "whole")])
+            checked = CheckedCase(case=case, checks=tuple(checks), index=index, repeat=repeats[name])
+            # An imported run has a persona that its case does not name.
+            is_unnamed = name[1] is not None and case.persona_id is None
+            yield _with_persona(checked, name[1] or "") if is_unnamed else checked
 
 
 def _stored_content(

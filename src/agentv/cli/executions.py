@@ -336,5 +336,5 @@ def _counts(row: ExecutionRow) -> str:
 def _source(row: ExecutionRow) -> str:
     """Return the files that an execution was started with, or the execution or traces that it scored."""
     if row.command.traces:
-        return clean(f"score {' '.join(row.command.traces)}")
+        return clean(f"{'import' if row.status == 'imported' else 'score'} {' '.join(row.command.traces)}")
     return clean(f"rescore {row.command.rescored}" if row.command.rescored else " ".join(row.command.paths))

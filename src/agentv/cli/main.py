@@ -26,8 +26,11 @@ COMMANDS = {
     "calibrate": "Measure the agreement of a judge with people.",
     "runs": "List, show, diff, export, import and copy stored runs.",
     "executions": "List, show, export and delete stored executions.",
-    "cases": "Write cases from stored runs.",
+    "cases": "Write cases from stored runs and traces.",
     "score": "Score sessions of stored traces, without calling an agent.",
+    "import": "Store sessions of traces as runs.",
+    "convert": "Convert sessions of traces to another form.",
+    "export": "Write stored runs as OpenTelemetry spans.",
     "view": "Show stored runs in the browser.",
     "report": "Write an execution as one HTML file.",
     "rescore": "Evaluate stored runs again, without calling an agent.",
@@ -44,8 +47,8 @@ COMMANDS = {
     "help": "Print a short text about a topic.",
     "docs": "Print the address of the documentation.",
 }
-COMMANDS_OF_OTHER_MODULES = {"docs": ("help", "docs_command")}
-"""Commands that share a module with another: the name of the module, and theirs in it."""
+COMMANDS_OF_OTHER_MODULES = {"import": ("import_traces", "command"), "docs": ("help", "docs_command")}
+"""Commands that share a module, or whose name no module can have: the name of the module, and theirs in it."""
 MEASURING_COMMANDS = ("eval", "calibrate", "score", "rescore", "merge", "mutate", "coverage")
 """Commands whose exit code 0 means that everything passed."""
 BUG_REPORT = "This is a bug in agentv. Please report it with the lines above and what you ran."

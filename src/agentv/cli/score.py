@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from agentv.api import resume as api
 from agentv.api.execution import execute
-from agentv.api.sessions.score import DEFAULT_TARGET, prepare_score
+from agentv.api.sessions.runs import DEFAULT_TARGET
+from agentv.api.sessions.score import prepare_score
 from agentv.api.store_files import open_location, parse_location, store_path
 from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import (
@@ -33,9 +34,8 @@ from agentv.cli.options import (
 from agentv.cli.outputs import input_files, make_printer, open_files
 from agentv.cli.problems import exit_with_problems, fail_usage, report_abort
 from agentv.cli.store_session import with_judge_cache
-from agentv.cli.trace_options import print_coverage, read_sessions, take_trace_options, trace_options
+from agentv.cli.trace_options import print_coverage, print_skipped, read_sessions, take_trace_options, trace_options
 from agentv.errors import AgentVError, SpecError
-from agentv.exit_codes import ExitCode
 from agentv.model.stored import StoredCommand
 from agentv.reports.terminal import pluralize
 
@@ -100,10 +100,7 @@ def _score(spool: SessionSpool, coverage: TraceCoverage, args: ScoreArgs, paths:
         code = _run(plan.prepared, args, paths)
     finally:
         spool.close()
-    if coverage.skipped_records and code in (ExitCode.OK, ExitCode.FAILED):
-        click.echo(f"{pluralize(coverage.skipped_records, 'record')} could not be read: see above", err=True)
-        return ExitCode.ERROR
-    return code
+    return print_skipped(coverage, code)
 
 
 def _run(prepared: Prepared, args: ScoreArgs, paths: tuple[str, ...]) -> int:

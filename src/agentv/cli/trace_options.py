@@ -13,9 +13,10 @@ from agentv.api.sessions.selection import parse_sample, parse_where
 from agentv.cli.outputs import print_json
 from agentv.cli.problems import fail_usage
 from agentv.errors import AgentVError
+from agentv.exit_codes import ExitCode
 from agentv.registry import trace_format_names
 from agentv.reports.coverage import coverage_data, render_coverage
-from agentv.reports.terminal import Style
+from agentv.reports.terminal import Style, pluralize
 from agentv.traces.detection import find_format
 
 if TYPE_CHECKING:
@@ -74,21 +75,43 @@ def take_trace_options(params: dict[str, Any]) -> TraceOptions:
         fail_usage(str(error))
 
 
+class Progress:
+    """Line on standard error that counts sessions, if it is a terminal."""
+
+    def __init__(self, verb: str, *, is_shown: bool) -> None:
+        self._verb = verb
+        self._is_shown = is_shown and sys.stderr.isatty()
+        self._last = 0
+
+    def show(self, number: int) -> None:
+        """Show the number of sessions so far, every few hundred."""
+        if self._is_shown and number >= self._last + _STEP:
+            self._last = number
+            click.echo(f"\r{self._verb} {number:,} sessions", nl=False, err=True)
+
+    def end(self) -> None:
+        """Remove the line."""
+        if self._last:
+            click.echo("\r\033[K", nl=False, err=True)
+
+
 def read_sessions(options: TraceOptions, *, quiet: bool = False) -> tuple[SessionSpool, TraceCoverage]:
     """Read all sessions with progress on standard error; fail if a path or, with `--strict`, a record is unreadable."""
-    is_shown = not quiet and sys.stderr.isatty()
-
-    def show(number: int) -> None:
-        if is_shown and number % _STEP == 0:
-            click.echo(f"\rread {number:,} sessions", nl=False, err=True)
-
+    progress = Progress("read", is_shown=not quiet)
     try:
-        spool, coverage = read_spool(options, show)
+        return read_spool(options, progress.show)
     except AgentVError as error:
         fail_usage(str(error))
-    if is_shown and coverage.sessions >= _STEP:
-        click.echo("\r", nl=False, err=True)
-    return spool, coverage
+    finally:
+        progress.end()
+
+
+def print_skipped(coverage: TraceCoverage, code: int) -> int:
+    """Return the exit code; records that could not be read make it that of an incomplete measurement."""
+    if not coverage.skipped_records or code not in (ExitCode.OK, ExitCode.FAILED):
+        return code
+    click.echo(f"{pluralize(coverage.skipped_records, 'record')} could not be read: see above", err=True)
+    return ExitCode.ERROR
 
 
 def print_coverage(coverage: TraceCoverage, *, as_json: bool, err: bool = False) -> None:

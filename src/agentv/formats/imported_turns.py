@@ -37,7 +37,7 @@ class ImportedTurns(NamedTuple):
         start = len(self.history)
         return tuple(
             [
-                Turn(user=_one_message(self.output[turn.first_message - start :][: turn.user_messages]))
+                Turn(user=one_message(self.output[turn.first_message - start :][: turn.user_messages]))
                 for turn in self.turns
             ]
         )
@@ -117,7 +117,7 @@ def _read_reply(messages: tuple[Message, ...]) -> ProviderResponse:
     return decode_response({"output_messages": messages}) if messages else ProviderResponse()
 
 
-def _one_message(messages: Sequence[Message]) -> Message | None:
+def one_message(messages: Sequence[Message]) -> Message | None:
     """Return the messages of the user in one turn as one message."""
     if len(messages) <= 1:
         return messages[0] if messages else None

@@ -59,7 +59,7 @@ def plan_runs(evals: Sequence[Eval], options: RunOptions) -> Iterator[PlannedRun
                 content = _content(variant)
                 for target, settings in targets:
                     for repeat in range(options.repeat or case.repeat):
-                        key = _key(eval_.id, content, settings, repeat)
+                        key = run_key(eval_.id, content, settings, repeat)
                         yield PlannedRun(order, eval_, variant, target, repeat, key, content)
                         order += 1
 
@@ -127,7 +127,8 @@ def _content(case: CheckedCase) -> bytes:
     return dump_json([case.case, configs])
 
 
-def _key(eval_id: str, content: bytes, settings: bytes, repeat: int) -> str:
+def run_key(eval_id: str, content: bytes, settings: bytes, repeat: int) -> str:
+    """Return the hash of a run's content."""
     digest = blake2b(content, digest_size=KEY_BYTES)
     digest.update(b"\0%b\0%b\0%d" % (eval_id.encode("utf-8", "replace"), settings, repeat))
     return digest.hexdigest()

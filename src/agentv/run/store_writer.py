@@ -64,7 +64,7 @@ def make_pending(event: RunFinished, attempts: tuple[Attempt, ...], persist: Per
     line = dump_json(record)
     if record is event.record:
         force_setattr(event, "line", line)  # no reporter has seen the event yet, and a result file needs the same line
-    response = _encode_response(event.response, persist)
+    response = encode_response(event.response, persist)
     sides = None if response is None or not any(event.sides) else dump_json(event.sides)
     attempts_json = b""
     for attempt in attempts:
@@ -76,7 +76,7 @@ def make_pending(event: RunFinished, attempts: tuple[Attempt, ...], persist: Per
     return PendingResult(ResultRow(key, record, line, response, sides, attempts), event, weight, attempts_json)
 
 
-def _encode_response(response: ProviderResponse, persist: Persist) -> bytes | None:
+def encode_response(response: ProviderResponse, persist: Persist) -> bytes | None:
     """Encode as much of a reply as `persist` allows."""
     if persist == "summary":
         return None

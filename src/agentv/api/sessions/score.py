@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from agentv.api.execution import prepare
+from agentv.api.rescore import policy_of
+from agentv.api.sessions.runs import DEFAULT_TARGET, case_of_session, location_of, reply_of_session
 from agentv.api.sessions.spool import SessionSpool
-from agentv.errors import FormatError, Location
+from agentv.errors import FormatError
 from agentv.evals import CheckedCase, Eval, Target
 from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.providers.replay import StoredReplies
@@ -21,13 +23,13 @@ if TYPE_CHECKING:
 
     from agentv.api.execution import Prepared
     from agentv.api.sessions.selection import Condition, Sample
-    from agentv.model.request import Case, Request
+    from agentv.model.request import Request
     from agentv.model.response import ProviderResponse
-    from agentv.model.session import Session, TraceCoverage
+    from agentv.model.session import TraceCoverage
     from agentv.run.options import RunOptions
 
-DEFAULT_TARGET = "traces"
 NO_SESSIONS = "no sessions to score"
+REPEATED = "sessions that are there more than once, and count once"
 
 
 class TraceOptions(NamedTuple):
@@ -61,6 +63,8 @@ def read_spool(
                 spool.add(session)
             if on_session is not None:
                 on_session(number)
+        if spool.repeated:
+            reading.coverage.notes[REPEATED] += spool.repeated
         if options.sample is not None:
             spool.keep_sample(options.sample.number, options.sample.share, options.seed)
     except BaseException:
@@ -82,9 +86,9 @@ def prepare_score(
     scored = []
     matched: set[str] = set()
     for eval_ in evals:
-        cases = list(_first_cases(eval_))
-        if len(cases) == 1 and cases[0].case.id == POLICY:
-            scored.append(_policy(eval_, cases[0], spool))
+        policy = policy_of(eval_)
+        if policy is not None:
+            scored.append(_policy(eval_, policy, spool))
             matched.add(POLICY)
         else:
             new, ids = _matched(eval_, spool, target, options)
@@ -101,13 +105,6 @@ def prepare_score(
     return ScorePlan(prepare(scored, options), unmatched)
 
 
-def _first_cases(eval_: Eval) -> Iterator[CheckedCase]:
-    for index, case in enumerate(eval_.cases):
-        if index > 1:
-            return
-        yield case
-
-
 class _SpooledCases:
     """A case for each session, with the evaluators of a policy; read again at each iteration."""
 
@@ -118,27 +115,7 @@ class _SpooledCases:
     def __iter__(self) -> Iterator[CheckedCase]:
         for index, session in enumerate(self._spool):
             case = case_of_session(session, self._template.case)
-            yield replace(self._template, case=case, index=index, repeat=1, location=_location(session))
-
-
-def case_of_session(session: Session, template: Case) -> Case:
-    """Return the case of a session."""
-    metadata: dict[str, Any] = {"format": session.format, "place": session.place}
-    for name in ("agent", "model", "started_at", "ended_at"):
-        if (value := getattr(session, name)) is not None:
-            metadata[name] = value
-    return replace(
-        template,
-        id=session.id,
-        input_messages=session.input_messages,
-        tags=(*template.tags, session.format),
-        metadata={**template.metadata, **metadata},
-    )
-
-
-def _location(session: Session) -> Location:
-    file, _, line = session.place.rpartition(":")
-    return Location(file, int(line)) if file and line.isdigit() else Location(session.place, 1)
+            yield replace(self._template, case=case, index=index, repeat=1, location=location_of(session))
 
 
 def _policy(eval_: Eval, template: CheckedCase, spool: SessionSpool) -> Eval:
@@ -146,7 +123,15 @@ def _policy(eval_: Eval, template: CheckedCase, spool: SessionSpool) -> Eval:
     cases = _SpooledCases(spool, template)
     # Without a file, since no command runs these cases again.
     return replace(
-        eval_, cases=cases, count=count, repeats=count, skipped=0, has_only=False, is_settled=False, file=None
+        eval_,
+        cases=cases,
+        count=count,
+        variants=count,
+        repeats=count,
+        skipped=0,
+        has_only=False,
+        is_settled=False,
+        file=None,
     )
 
 
@@ -158,7 +143,7 @@ def _matched(eval_: Eval, spool: SessionSpool, target: str, options: RunOptions)
         ids = spool.ids_of_case(case.case.id)
         if ids:
             by_case[case.case.id] = ids
-            cases.append(replace(case, repeat=len(ids), skip=False, only=False))
+            cases.append(replace(case, repeat=len(ids), skip=False, only=False, variants=()))
     if not cases:
         return None, set()
     provider: Any = _replies(spool, by_case, options.plain_blocks)
@@ -167,6 +152,7 @@ def _matched(eval_: Eval, spool: SessionSpool, target: str, options: RunOptions)
         eval_,
         cases=cases,
         count=len(cases),
+        variants=len(cases),
         repeats=sum(case.repeat for case in cases),
         skipped=0,
         has_only=False,
@@ -185,7 +171,10 @@ def _replies(spool: SessionSpool, by_case: dict[str, list[str]], plain_blocks: t
         session = spool.find(ids[request.repeat]) if request.repeat < len(ids) else None
         if session is None:
             return None
-        response = session.response
-        return replace(response, unread=drop_plain_blocks(response.unread, plain_blocks)) if plain_blocks else response
+        if plain_blocks:
+            unread = drop_plain_blocks(session.response.unread, plain_blocks)
+            session = replace(session, response=replace(session.response, unread=unread))
+        is_conversation = request.is_conversation
+        return reply_of_session(session, len(request.input_messages)).response if is_conversation else session.response
 
     return StoredReplies(find)

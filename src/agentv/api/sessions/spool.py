@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _CACHE_KB = 32_768
+_INSERT = "INSERT INTO sessions (id, source_id, case_id, digest, content, data) VALUES (?, ?, ?, ?, ?, ?)"
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Session).decode
 
@@ -28,23 +29,31 @@ class SessionSpool:
             PRAGMA journal_mode = OFF;
             PRAGMA synchronous = OFF;
             PRAGMA cache_size = -{_CACHE_KB};
-            CREATE TABLE sessions (number INTEGER PRIMARY KEY, id TEXT NOT NULL, case_id TEXT, digest BLOB NOT NULL,
-                data BLOB NOT NULL);
+            CREATE TABLE sessions (number INTEGER PRIMARY KEY, id TEXT NOT NULL, source_id TEXT NOT NULL, case_id TEXT,
+                digest BLOB NOT NULL, content BLOB NOT NULL UNIQUE, data BLOB NOT NULL);
             CREATE INDEX by_id ON sessions (id);
+            CREATE INDEX by_source ON sessions (source_id);
             CREATE INDEX by_case ON sessions (case_id);
             """
         )
-        self._ids: dict[bytes, int] = {}
-        """Number of uses of each id, by its hash."""
+        self.repeated = 0
+        """Number of sessions that were left out because the same one is there already."""
 
     def add(self, session: Session) -> None:
-        """Add a session; a second one with the same id gets a number."""
-        digest = _digest(session.id)
-        number = self._ids[digest] = self._ids.get(digest, 0) + 1
-        if number > 1:
-            session = msgspec.structs.replace(session, id=f"{session.id}#{number}")
-        row = (session.id, session.case_id, _digest(session.id), _encode(session))
-        self._db.execute("INSERT INTO sessions (id, case_id, digest, data) VALUES (?, ?, ?, ?)", row)
+        """Add a session; one with the same id and other content gets a number, an equal one is left out."""
+        name = session.id
+        content = _digest(_encode(msgspec.structs.replace(session, place="", notes=())))
+        count = self._db.execute("SELECT COUNT(*) FROM sessions WHERE source_id = ?", (name,)).fetchone()[0]
+        if count and self._db.execute("SELECT 1 FROM sessions WHERE content = ?", (content,)).fetchone():
+            self.repeated += 1
+            return
+        number, own = count, name
+        while self._db.execute("SELECT 1 FROM sessions WHERE id = ?", (own,)).fetchone():
+            number += 1
+            own = f"{name}#{number}"
+        session = session if own == name else msgspec.structs.replace(session, id=own)
+        row = (session.id, name, session.case_id, _digest(session.id.encode("utf-8", "replace")), content)
+        self._db.execute(_INSERT, (*row, _encode(session)))
 
     def keep_sample(self, count: int | None, share: float | None, seed: int) -> None:
         """Keep so many sessions, or this share of them, chosen by a hash of their ids and the seed."""
@@ -61,6 +70,11 @@ class SessionSpool:
     def __iter__(self) -> Iterator[Session]:
         for (data,) in self._db.execute("SELECT data FROM sessions ORDER BY number"):
             yield _decode(data)
+
+    def items(self) -> Iterator[tuple[str, Session]]:
+        """Yield all sessions, each with the id that it has in its source."""
+        for name, data in self._db.execute("SELECT source_id, data FROM sessions ORDER BY number"):
+            yield name, _decode(data)
 
     def find(self, session_id: str) -> Session | None:
         """Return the session with this id."""
@@ -81,8 +95,8 @@ class SessionSpool:
         self._db.close()
 
 
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
 
 
 def _pattern(case_id: str) -> str:

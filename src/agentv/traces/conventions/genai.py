@@ -16,6 +16,7 @@ from agentv.traces.conventions.tool_results import set_input, set_output
 from agentv.traces.spans.facts import Facts, Kind
 from agentv.traces.spans.messages import MessageReader, Said, translate
 from agentv.traces.spans.values import first_of, parse_value, text_of
+from agentv.traces.spans.writer import IS_TEXT, STATUS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,6 +99,10 @@ def _read_tool(facts: Facts, span: OtelSpan) -> None:
         arguments = result = None
     set_input(facts, arguments)
     set_output(facts, None if result == "<not specified>" else result)
+    if attributes.get(IS_TEXT) is True and isinstance(result, str):
+        facts.output = result
+    if attributes.get(STATUS) in ("denied", "pending"):
+        facts.status = attributes[STATUS]
     for event in span.events:
         _read_tool_event(facts, event)
 

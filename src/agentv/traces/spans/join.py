@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec.structs import replace
 
 from agentv.formats.fields import MISSING_CALLS
@@ -20,6 +21,7 @@ from agentv.traces.spans.nodes import Node, build_tree, drop_superseded
 from agentv.traces.spans.timeline import Timeline
 from agentv.traces.spans.tool_matching import match_tools
 from agentv.traces.spans.values import format_time, text_of
+from agentv.traces.spans.writer import SESSION
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -96,7 +98,10 @@ class _Joiner:
     def _response(self, prompt: tuple[Message, ...], output: tuple[Message, ...]) -> ProviderResponse:
         text, is_captured = self._answer(output)
         error = self._error()
+        rest = self._rest()
         incomplete = [*not_captured_places(output)]
+        known = {place.path for place in incomplete}
+        incomplete += [place for place in rest.incomplete if place.path not in known and place.path != "text"]
         if not is_captured and error is None:
             text = REST_MISSING
             incomplete.insert(0, Unread(path="text", reason=f"{_NO_ANSWER}, {NOT_FOUND}"))
@@ -104,15 +109,24 @@ class _Joiner:
             success=error is None,
             text=text,
             output_messages=output or None,
-            tokens_usage=self._usage(),
-            cost_usd=self._cost(),
-            latency_ms=self._latency(),
+            tokens_usage=self._usage() or rest.tokens_usage,
+            cost_usd=self._cost() if rest.cost_usd is None else rest.cost_usd,
+            latency_ms=self._latency() if rest.latency_ms is None else rest.latency_ms,
             thread_id=self._key,
             error=None if error is None else ResponseError(kind="agent", message=error),
-            unread=tuple(self._unread())[:MAX_PLACES],
+            unread=(*self._unread(), *rest.unread)[:MAX_PLACES],
             incomplete=tuple(incomplete)[:MAX_PLACES],
         )
         return with_unread(response, prompt)
+
+    def _rest(self) -> ProviderResponse:
+        """Return the facts in spans of `agentv convert` and `agentv export` that no convention has a name for."""
+        text = self._attribute(SESSION)
+        try:
+            return ProviderResponse() if text is None else msgspec.json.decode(text, type=ProviderResponse)
+        except (ValueError, RecursionError):
+            reason = f"its attribute `{SESSION}` is invalid, {MISSING_CALLS}"
+            return ProviderResponse(unread=(Unread(path="session", reason=reason),))
 
     def _unread(self) -> list[Unread]:
         """Return the places at which calls may be missing."""
