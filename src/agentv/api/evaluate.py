@@ -77,7 +77,8 @@ class Execution(Struct, frozen=True, kw_only=True):
         more = len(self.results) - len(rows)
         note = f"<p>{more:,} more {'run' if more == 1 else 'runs'}</p>" if more else ""
         head = "".join(f"<th>{name}</th>" for name in ("status", "case", "target", "score", "reason"))
-        return f"<p>{str(self).translate(HTML_ESCAPES)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+        summary = str(self).translate(HTML_ESCAPES)
+        return f"<p>{summary}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
 
 def _score(score: float | None) -> str:
