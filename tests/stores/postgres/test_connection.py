@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -201,6 +202,35 @@ class TestArrays:
         with pytest.raises(StoreError, match="too large"), connection.translate_errors():
             connection.execute_rows("SELECT seq FROM {rows}", ("seq",), [(2**63,)])
         connection.close()
+
+
+class TestPoolers:
+    def test_a_session_that_another_client_has_used_is_never_mistaken_for_ours(
+        self, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        other, address = postgres_server.address(), postgres_server.address()
+        PostgresStore(other).close()
+
+        def connect_by_pooler(*arguments: Any, **options: Any) -> psycopg.Connection[Any]:
+            """Return a session with the state of another client, and the process id that a pooler makes up."""
+            connection = psycopg.Connection[Any].connect(*arguments, **options)
+            connection.execute(f"SET search_path TO {parse_address(other).schema}")
+            monkeypatch.setattr(type(connection.info), "backend_pid", 1)
+            return connection
+
+        monkeypatch.setattr("agentv.stores.postgres.connection._SelfClosingConnection.connect", connect_by_pooler)
+        store = PostgresStore(address)
+        store.begin(ExecutionRow(id=NAME, status="running", planned=1, started_at="x"))
+        store.write(NAME, [claim("a")], [])
+        assert store.write(NAME, [], [saved("a")])[1] == {"a"}
+        found = list(store.executions(limit=5))
+        store.close()
+        monkeypatch.undo()
+        direct, untouched = PostgresStore(address), PostgresStore(other)
+        assert [row.id for row in found] == [row.id for row in direct.executions(limit=5)] == [NAME]
+        assert list(untouched.executions(limit=5)) == []
+        direct.close()
+        untouched.close()
 
 
 class TestLoss:

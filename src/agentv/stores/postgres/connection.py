@@ -20,7 +20,7 @@ from psycopg.pq import Format
 from agentv.errors import StoreConnectionError, StoreError
 from agentv.stores.database import StoreConnection
 from agentv.stores.postgres.address import parse_address
-from agentv.stores.postgres.migrations import migrate
+from agentv.stores.postgres.migrations import migrate, set_search_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -95,6 +95,8 @@ class ServerConnection(StoreConnection):
         self._failure: StoreConnectionError | None = None
         """Error after which no connection is made any more."""
         self._gives_up = False
+        self._is_pooled = False
+        """`True` behind a connection pooler, which may hand each transaction to another session of the server."""
         with self.translate_errors():
             self._pg = self._connect_first()
             try:
@@ -113,6 +115,8 @@ class ServerConnection(StoreConnection):
         values = [clean_text(value) for value in values]
         if self._in_transaction:
             return self._execute(query, values)
+        if self._is_pooled:
+            return self._retry(lambda: self._attempt(lambda: self._execute(query, values)))
         return self._retry(lambda: self._execute(query, values))
 
     def execute_rows(self, statement: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Rows:
@@ -149,6 +153,8 @@ class ServerConnection(StoreConnection):
         self._in_transaction = True
         try:
             with self._pg.transaction():
+                if self._is_pooled:
+                    set_search_path(self._pg, self.address)
                 return function()
         finally:
             self._in_transaction = False
@@ -216,10 +222,14 @@ class ServerConnection(StoreConnection):
         connection = _SelfClosingConnection.connect(self.address.conninfo, autocommit=True)
         connection.adapters.register_dumper(PackedArray, PackedArrayDumper)
         try:
-            schema = '"' + self.address.schema.replace('"', '""') + '"'
-            connection.execute(
-                "SELECT set_config('search_path', %s, false), set_config('client_encoding', 'UTF8', false)", (schema,)
-            )
+            query = "SELECT set_config('client_encoding', 'UTF8', false), pg_backend_pid()"
+            row = connection.execute(query).fetchone()
+            # A pooler answers for the server, with a process id of its own.
+            self._is_pooled = row is not None and row[1] != connection.info.backend_pid
+            if self._is_pooled:
+                connection.prepare_threshold = None
+            else:
+                set_search_path(connection, self.address, is_local=False)
         except BaseException:
             connection.close()
             raise
