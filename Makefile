@@ -9,22 +9,27 @@ READY := .venv/.stamp
 LANGGRAPH := .venv-langgraph
 ADK := .venv-adk
 DOCS := .venv-docs
+DEMO := .venv-demo
+RELEASE := .venv-release
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 CHECKED := $(wildcard src tests benchmarks examples)
 PEERS := agentevals==0.0.9 pydantic-evals==2.62.0 deepeval==4.3.1 inspect-ai==0.3.285 azure-ai-evaluation==1.18.10
 COMPILE = $$tmp/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $(LOCK)
 
+NO_PYTHON = echo 'No Python 3.11 or later here can make a virtual environment.' \
+	'Debian, Ubuntu: apt-get install python3-venv. Or name one: make PYTHON=/path/to/python' >&2;
+
 # Without compiled files every import looks two to three times slower than it is.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: lint-client help demo check test fast all-tests coverage environments lint format bench bench-peers soak docs docs-links screenshots record-samples frameworks lock clean
+.PHONY: lint-client help demo check test fast all-tests coverage environments lint format bench bench-peers soak docs docs-links release dist screenshots record-samples frameworks lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## show what agentv does, in a few seconds
-	@$(BIN)/python examples/demo.py
+demo: $(DEMO)/.stamp ## show what agentv does, in a few seconds; it leaves the project ./demo
+	@$(DEMO)/bin/python examples/demo.py
 
 check: $(READY) ## linters, types and the fast tests (ARGS='-k name' to choose)
 	@$(MAKE) -s -j2 lint fast
@@ -74,6 +79,21 @@ docs: $(DOCS)/.stamp ## build the documentation site in build/docs; a warning or
 docs-links: $(DOCS)/.stamp ## ask every address outside of the documentation whether it still answers
 	@$(DOCS)/bin/python -m sphinx -q -E -b linkcheck docs build/docs-links
 
+release: $(READY) ## commit the release of VERSION: the version, and the changelog from its fragments
+	@test -n "$(VERSION)" || { echo 'Name the version: make release VERSION=1.2.3' >&2; exit 1; }
+	@test -z "$$(git status --porcelain --untracked-files=no)" || { echo 'Commit your changes first.' >&2; exit 1; }
+	@$(BIN)/python -m hatchling version $(VERSION) >/dev/null
+	@$(BIN)/towncrier build --yes --version $(VERSION)
+	@git add src/agentv/__init__.py CHANGELOG.md changelog.d
+	@git commit --quiet --message 'Release $(VERSION)'
+	@echo 'Committed. Read CHANGELOG.md, run make dist, and go on with RELEASING.md.'
+
+dist: $(RELEASE)/.stamp ## build the wheel and the sdist, check them, and walk through them on every Python found
+	@rm -rf dist
+	@$(RELEASE)/bin/python -m hatchling build
+	@$(RELEASE)/bin/twine check --strict dist/*
+	@.ci/check-dist
+
 screenshots: $(READY) ## take the pictures of the viewer in docs/images anew
 	@$(BIN)/python -m tests.support.screenshots
 
@@ -92,6 +112,7 @@ lock: ## pin the requirements anew (LOCK=--upgrade for newer versions)
 	"$$tmp/bin/python" -m pip -qq --disable-pip-version-check install uv && \
 	$(COMPILE) --group dev pyproject.toml --output-file requirements/dev.txt && \
 	$(COMPILE) --group docs --output-file requirements/docs.txt && \
+	$(COMPILE) --group release --output-file requirements/release.txt && \
 	printf 'langgraph\nlanggraph-cli[inmem]\n' | $(COMPILE) - --output-file requirements/langgraph.txt && \
 	echo google-adk | $(COMPILE) - --output-file requirements/adk.txt && \
 	for peer in $(PEERS); do \
@@ -99,20 +120,28 @@ lock: ## pin the requirements anew (LOCK=--upgrade for newer versions)
 	if grep -n '://' requirements/*.txt; then echo 'A lock must not name an index.' >&2; exit 1; fi
 
 clean: ## remove environments, caches and builds
-	@rm -rf .venv $(LANGGRAPH) $(ADK) $(DOCS) .venv-bench* .venv-samples .bench-node build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage*
+	@rm -rf .venv $(LANGGRAPH) $(ADK) $(DOCS) $(DEMO) $(RELEASE) demo .venv-bench* .venv-samples .bench-node build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage*
 	@find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements/dev.txt pyproject.toml
-	@test -n "$(PYTHON)" || { echo 'No Python 3.11 or later here can make a virtual environment.' \
-		'Debian, Ubuntu: apt-get install python3-venv. Or name one: make PYTHON=/path/to/python' >&2; exit 1; }
+	@test -n "$(PYTHON)" || { $(NO_PYTHON) exit 1; }
 	@echo 'Setting up .venv (once) ...' >&2
 	@$(PYTHON) -m venv .venv
 	@$(PIP) install --require-hashes --requirement requirements/dev.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
-# A server to test against, a library whose events are read, and what builds the documentation: each brings packages of its own, kept apart from ours.
-$(LANGGRAPH)/.stamp $(ADK)/.stamp $(DOCS)/.stamp: .venv-%/.stamp: requirements/%.txt
+# The package as users install it, without the requirements of development.
+$(DEMO)/.stamp: pyproject.toml src/agentv/__init__.py
+	@test -n "$(PYTHON)" || { $(NO_PYTHON) exit 1; }
+	@echo 'Installing agentv and its requirements into $(DEMO) (once, about 15 seconds) ...' >&2
+	@$(PYTHON) -m venv $(DEMO)
+	@$(DEMO)/bin/python -m pip -qq --disable-pip-version-check install .
+	@touch $@
+
+# A server to test against, a library whose events are read, what builds the documentation and what checks a release:
+# each brings packages of its own, kept apart from ours.
+$(LANGGRAPH)/.stamp $(ADK)/.stamp $(DOCS)/.stamp $(RELEASE)/.stamp: .venv-%/.stamp: requirements/%.txt
 	@echo 'Setting up .venv-$* (once) ...' >&2
 	@$(PYTHON) -m venv .venv-$*
 	@.venv-$*/bin/python -m pip -qq --disable-pip-version-check install --require-hashes --requirement $<

@@ -1,42 +1,45 @@
 """The first two minutes with agentv: make a project, run its eval, look at the one case that fails.
 
-Nothing is called but the small agent that `agentv init` writes, and no key is needed.
+`make demo` installs the package into `.venv-demo` and runs this. No key is needed: the agent follows rules. The project
+stays in `./demo`, and each command that is printed can be pasted into a shell.
 """
 
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 FAILED = 1
-"""The exit code of an eval in which the agent fell short: here it is meant to."""
-REPORT = Path("demo") / "report.html"
-"""The report, below the folder in which the demo is started."""
+"""The exit code of an eval in which an agent failed a case; this one is meant to."""
+PROJECT = Path("demo")
 
 
 def main() -> int:
     """Run what a newcomer would type."""
-    with tempfile.TemporaryDirectory() as folder:
-        if agentv(folder, "init", "demo"):
-            return 1
-        verdict = agentv(folder, "eval", "demo", "--out", "report.html")
-        REPORT.parent.mkdir(exist_ok=True)
-        shutil.copyfile(Path(folder, "report.html"), REPORT)
-    print("The answer to refund-large was as friendly as the others; its calls were not the right ones.")
-    print(f"Open {REPORT} in a browser to see it; `agentv view` shows the same of your own runs.")
-    print("`agentv init` makes this project in a folder of yours; docs/guide/getting-started.md goes on from there.")
+    folder = Path(sys.executable).parent
+    if (folder / "activate").is_file():
+        print(f"$ . {os.path.relpath(folder / 'activate')}\n")
+    if agentv(folder, "init", str(PROJECT), "--force"):
+        return 1
+    verdict = agentv(folder, "eval", str(PROJECT), "--out", str(PROJECT / "report.html"))
+    print("The answer to refund-large was as friendly as the others; its calls were wrong.")
+    print(f"The project is in ./{PROJECT}:")
+    print(f"  {PROJECT / 'agent.py'}           the agent; let it call ask_approval before a large refund")
+    print(f"  {PROJECT / 'support.eval.yaml'}  the cases")
+    print(f"  {PROJECT / 'report.html'}        the results, for any browser")
+    print("See the runs in a browser, or connect your own agent:")
+    print(f"$ cd {PROJECT} && agentv view")
+    print("$ agentv help targets")
     return 0 if verdict == FAILED else 1
 
 
-def agentv(folder: str, *arguments: str) -> int:
-    """Type one command, so to speak."""
+def agentv(folder: Path, *arguments: str) -> int:
+    """Print a command, and run it."""
     print("$ agentv", *arguments, flush=True)
     # The agent of the project is started by the name `python3`, which should be the Python that runs this.
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    path = os.pathsep.join([str(folder), os.environ.get("PATH", "")])
     done = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-m", "agentv", *arguments], cwd=folder, check=False, env={**os.environ, "PATH": path}
+        [sys.executable, "-m", "agentv", *arguments], check=False, env={**os.environ, "PATH": path}
     )
     print(flush=True)
     return done.returncode

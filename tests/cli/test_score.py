@@ -112,3 +112,55 @@ def test_formats_are_listed(project: Command) -> None:
     done = project("score", "--formats")
     assert done.code == ExitCode.OK
     assert "otlp" in done.out
+
+
+def test_a_record_that_is_lost_in_one_file_makes_calls_unknown_in_all_files_of_spans(project: Command) -> None:
+    write_lines(project.folder / "a.jsonl", [request(chat(1, 0, 1, [said("hi")], [user("hello")]))])
+    (project.folder / "b.jsonl").write_text('{"resourceSpans": [{"scopeSpans": [{"spa\n', encoding="utf-8")
+    messages = {"id": "m", "messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]}
+    write_lines(project.folder / "c.jsonl", [messages])
+    done = project("score", "a.jsonl", "b.jsonl", "c.jsonl", "--eval", "policy.eval.yaml", "--json", "--format", "otlp")
+    assert done.code == ExitCode.ERROR
+    done = project("score", "a.jsonl", "b.jsonl", "c.jsonl", "--eval", "policy.eval.yaml", "--json")
+    verdicts = {line["case_id"]: line["status"] for line in done.lines if "case_id" in line}
+    assert sorted(verdicts.values()) == ["error", "pass"]
+    assert verdicts["m"] == "pass"
+
+
+def test_a_case_without_a_session_is_named_and_the_measurement_is_incomplete(project: Command) -> None:
+    check = {"type": "contains", "value": "done 2"}
+    cases = [{"id": name, "input": "-", "evaluators": [check]} for name in ("session-adk", "other")]
+    (project.folder / "cases.eval.yaml").write_text(json.dumps({"cases": cases}), encoding="utf-8")
+    done = project("score", "traces", "--eval", "cases.eval.yaml")
+    assert done.code == ExitCode.ERROR
+    assert "1 case without a session, not measured: other" in done.err
+    assert project("score", "traces", "--eval", "cases.eval.yaml", "--where", "agent=math").code == ExitCode.OK
+
+
+def test_a_conversation_is_matched_with_the_turns_of_a_session(project: Command) -> None:
+    def calls(*tools: str) -> list[dict[str, object]]:
+        return [{"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": tool} for tool in tools]}]
+
+    turns = [{"user": "a", "evaluators": calls("add", "add", "boom")}, {"user": "b", "evaluators": calls("add")}]
+    case = {"id": "session-adk", "turns": turns}
+    (project.folder / "cases.eval.yaml").write_text(json.dumps({"cases": [case]}), encoding="utf-8")
+    done = project("score", "traces", "--eval", "cases.eval.yaml")
+    assert done.code == ExitCode.OK, done.out
+    turns[1]["evaluators"] = calls("boom")
+    (project.folder / "cases.eval.yaml").write_text(json.dumps({"cases": [case]}), encoding="utf-8")
+    assert project("score", "traces", "--eval", "cases.eval.yaml").code == ExitCode.FAILED
+
+
+def test_no_judge_is_called_once_the_cost_is_reached(project: Command) -> None:
+    reply = {"text": "no verdict", "cost_usd": 0.6}
+    policy = {
+        "targets": [{"name": "judge", "provider": "mock", "reply": [reply]}],
+        "defaults": {"evaluators": [{"type": "llm_judge", "criterion": "It is fine.", "judge": "judge"}]},
+    }
+    (project.folder / "judged.eval.yaml").write_text(json.dumps(policy), encoding="utf-8")
+    arguments = ("score", "traces", "--eval", "judged.eval.yaml", "--no-cache", "--no-store", "--json")
+    free = project(*arguments)
+    limited = project(*arguments, "--max-cost", "0.5")
+    asked = [sum(sums["calls"] for sums in each.lines[-1]["judges"].values()) for each in (free, limited)]
+    assert asked[1] < asked[0]
+    assert limited.code == ExitCode.ERROR

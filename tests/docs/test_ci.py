@@ -39,7 +39,7 @@ def ours() -> list[str]:
 
 
 def test_there_are_recipes_for_the_usual_servers() -> None:
-    github = {f".github/workflows/{name}.yml" for name in ("evals", "evals-compared", "evals-matrix")}
+    github = {f".github/workflows/{name}.yml" for name in ("evals", "evals-action", "evals-compared", "evals-matrix")}
     assert set(FILES) == {*github, ".gitlab-ci.yml"}
     assert all(any(commands(yaml.safe_load(text))) for text in FILES.values())
     assert len(ours()) >= 8
@@ -58,6 +58,19 @@ def test_every_workflow_has_a_limit_and_few_rights() -> None:
     for name, text in FILES.items():
         if name.startswith(".github"):
             permissions = yaml.safe_load(text)["permissions"]
-            assert set(permissions.values()) == {"read"}
+            writes = {"pull-requests"} if "OWNER/agentv@" in text else set()
+            assert {key for key, right in permissions.items() if right != "read"} == writes
             # Only to fetch the results of another run.
             assert ("actions" in permissions) == ("gh run download" in text)
+
+
+def test_the_recipe_of_the_action_names_its_inputs() -> None:
+    action = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text(encoding="utf-8"))
+    (step,) = [
+        step
+        for step in yaml.safe_load(FILES[".github/workflows/evals-action.yml"])["jobs"]["evals"]["steps"]
+        if step.get("uses", "").startswith("OWNER/agentv@")
+    ]
+    assert set(step["with"]) <= set(action["inputs"])
+    table = PAGE.partition("### As an action")[2].partition("\n### ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == set(action["inputs"])

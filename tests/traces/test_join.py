@@ -3,12 +3,12 @@
 import json
 import random
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import UNSET
-from msgspec.structs import replace
 
 import agentv
 from agentv.model.session import Session
@@ -198,34 +198,49 @@ def _spans_of(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _content(sessions: list[Session]) -> list[str]:
-    return sorted(
-        (repr((each.id, each.input_messages, replace(each.response, unread=()), each.agent)) for each in sessions),
-    )
+    return sorted(repr((each.id, each.input_messages, each.response, each.agent, each.model)) for each in sessions)
 
 
-@pytest.mark.parametrize("path", OTLP, ids=lambda path: path.name.partition(".")[0])
-def test_order_splits_and_duplicates_of_spans_make_no_difference(
-    path: Path, tmp_path: Path, examples_count: int
-) -> None:
+def _in_progress(piece: dict[str, Any], random_: random.Random) -> dict[str, Any]:
+    """Return the copy of a span that was exported before it had ended, with some of its attributes."""
+    copy: dict[str, Any] = json.loads(json.dumps(piece))
+    for resource in copy.get("resourceSpans", []):
+        for scope in resource["scopeSpans"]:
+            for each in scope["spans"]:
+                each.pop("endTimeUnixNano", None)
+                each["attributes"] = [item for item in each.get("attributes", []) if random_.random() < 0.5]
+    return copy
+
+
+ALL_OTLP = pytest.mark.parametrize("path", OTLP, ids=lambda path: path.name.partition(".")[0])
+
+
+@ALL_OTLP
+def test_order_splits_and_duplicates_of_spans_make_no_difference(path: Path, tmp_path: Path) -> None:
+    _check_variants(path, tmp_path, 8)
+
+
+@pytest.mark.soak
+@ALL_OTLP
+def test_a_thousand_orders_splits_and_duplicates_make_no_difference(path: Path, tmp_path: Path) -> None:
+    _check_variants(path, tmp_path, 1000)
+
+
+def _check_variants(path: Path, tmp_path: Path, count: int) -> None:
+    """Read so many random variants of a file, and compare the sessions with those of the file itself."""
     expected = _content(read_traces(path)[0])
     pieces = list(_spans_of(path))
     random_ = random.Random(7)  # noqa: S311 - a test
-    for number in range(examples_count):
-        mixed = [*pieces, *random_.choices(pieces, k=random_.randrange(len(pieces)))]
+    for number in range(count):
+        again = random_.choices(pieces, k=random_.randrange(len(pieces)))
+        mixed = [*pieces, *[_in_progress(each, random_) if random_.random() < 0.5 else each for each in again]]
         random_.shuffle(mixed)
-        cut = random_.randrange(len(mixed))
-        first = write_lines(tmp_path / f"{number}-a.jsonl", mixed[:cut])
-        second = write_lines(tmp_path / f"{number}-b.jsonl", mixed[cut:])
-        files = [each for each in (first, second) if each.stat().st_size]
+        cuts = sorted(random_.randrange(len(mixed)) for _ in range(random_.randrange(4)))
+        parts = [mixed[start:end] for start, end in pairwise([0, *cuts, len(mixed)]) if start < end]
+        files = [write_lines(tmp_path / f"{number}-{at}.jsonl", part) for at, part in enumerate(parts)]
         assert _content(read_traces(*files)[0]) == expected
-        first.unlink()
-        second.unlink()
-
-
-@pytest.fixture
-def examples_count(request: pytest.FixtureRequest) -> int:
-    """The number of random variants: a thousand with `make soak`."""
-    return 1000 if request.config.getoption("-m") == "soak" else 8
+        for file in files:
+            file.unlink()
 
 
 def test_the_text_of_a_json_document_and_of_lines_is_the_same(tmp_path: Path) -> None:
@@ -316,3 +331,60 @@ def test_what_one_of_two_conventions_does_not_tell_makes_calls_unknown(tmp_path:
     attributes |= {"llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": "Done."}
     model = span(1, "chat m", 0, 1, attributes={"gen_ai.operation.name": "chat", **attributes})
     assert agentv.score(session_of(tmp_path, model).response, FORBIDS).status == "error"
+
+
+def test_the_copies_of_a_span_are_put_together(tmp_path: Path) -> None:
+    begun = {**tool(1, "add", 0, 0, attributes={"gen_ai.tool.call.arguments": {"a": 1}}), "endTimeUnixNano": "0"}
+    ended = tool(1, "add", 0, 5, attributes={"gen_ai.tool.call.result": "two", "gen_ai.tool.call.id": "c1"})
+    for spans in ((begun, ended), (ended, begun)):
+        session = session_of(tmp_path, *spans)
+        assert calls(session) == [("add", {"a": 1})]
+        assert results(session) == [("add", "two", "ok")]
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        tool(1, "delete", 0, 5),
+        tool(1, "get", 20, 25),
+        tool(1, "get", 0, 5, attributes={"gen_ai.tool.call.id": "c2"}),
+    ],
+    ids=["another tool", "another time", "another call"],
+)
+def test_different_tools_with_one_span_id_are_two_calls(tmp_path: Path, second: Any) -> None:
+    first = tool(1, "get", 0, 5, attributes={"gen_ai.tool.call.id": "c1"})
+    for spans in ((first, second), (second, first)):
+        session = session_of(tmp_path, *spans)
+        assert len(calls(session)) == 2
+        assert "1 spans that have the id of another span" in session.notes
+
+
+def test_a_tool_with_the_id_of_a_call_of_another_tool_is_a_call_of_its_own(tmp_path: Path) -> None:
+    asked = chat(1, 0, 10, [said(None, ("c1", "get_order", {"id": 7}))], [user("go")])
+    session = session_of(tmp_path, asked, tool(2, "delete_all", 11, 12, attributes={"gen_ai.tool.call.id": "c1"}))
+    assert sorted(name for name, _ in calls(session)) == ["delete_all", "get_order"]
+    named = session_of(tmp_path, asked, tool(2, "shop__get-order", 11, 12, attributes={"gen_ai.tool.call.id": "c1"}))
+    assert [name for name, _ in calls(named)] == ["get_order"]
+
+
+def test_two_runs_of_a_tool_with_one_call_id_and_other_arguments_are_two_calls(tmp_path: Path) -> None:
+    def run(number: int, value: int) -> Any:
+        attributes = {"gen_ai.tool.call.id": "c1", "gen_ai.tool.call.arguments": {"a": value}}
+        return tool(number, "add", 11, 20, attributes=attributes)
+
+    asked = chat(1, 0, 10, [said(None, ("c1", "add", {"a": 1}))], [user("go")])
+    assert calls(session_of(tmp_path, asked, run(2, 1), run(3, 1))) == [("add", {"a": 1})]
+    assert len(calls(session_of(tmp_path, asked, run(2, 1), run(3, 2)))) == 2
+
+
+def test_names_of_two_kinds_are_two_sessions(tmp_path: Path) -> None:
+    first = chat(1, 0, 1, [said("one")], [user("a")], attributes={"session.id": "7"}, trace=1)
+    second = chat(2, 5, 6, [said("two")], [user("b")], attributes={"gen_ai.conversation.id": "7"}, trace=2)
+    sessions, _ = read_traces(write_lines(tmp_path / "traces.jsonl", [request(first, second)]))
+    assert [(each.id, each.turns) for each in sessions] == [("7", 1), ("7", 1)]
+
+
+def test_calls_of_a_trace_are_counted(tmp_path: Path) -> None:
+    reply = {"id": "s", "trace": [{"type": "tool_call", "name": "add", "input": {"a": 1}}], "text": "done"}
+    _, coverage = read_traces(write_lines(tmp_path / "replies.jsonl", [reply]), format="messages")
+    assert (coverage.calls, coverage.calls_without_input, coverage.calls_without_output) == (1, 0, 1)

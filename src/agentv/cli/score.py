@@ -36,8 +36,9 @@ from agentv.cli.problems import exit_with_problems, fail_usage, report_abort
 from agentv.cli.store_session import with_judge_cache
 from agentv.cli.trace_options import print_coverage, print_skipped, read_sessions, take_trace_options, trace_options
 from agentv.errors import AgentVError, SpecError
+from agentv.exit_codes import ExitCode
 from agentv.model.stored import StoredCommand
-from agentv.reports.terminal import pluralize
+from agentv.reports.terminal import clean, pluralize
 
 if TYPE_CHECKING:
     from agentv.api.execution import Prepared
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from agentv.api.sessions.spool import SessionSpool
     from agentv.api.store_files import StoreLocation
     from agentv.model.session import TraceCoverage
+
+_MAX_NAMED = 5
 
 
 @click.command()
@@ -74,7 +77,7 @@ def command(**params: Any) -> None:
 
     PATH is a file, a folder, a glob, or - for standard input: OTLP files, sessions of coding agents, exports of trace
     stores, logs, messages. The coverage report says what was read and what was not understood. Exit codes are those
-    of `agentv eval`, and 3 if records were skipped.
+    of `agentv eval`, and 3 if records were skipped or a case has no session.
     """
     traces = take_trace_options(params)
     args = ScoreArgs(options=take_run_options(params), **params)
@@ -94,13 +97,19 @@ def _score(spool: SessionSpool, coverage: TraceCoverage, args: ScoreArgs, paths:
     print_coverage(coverage, as_json=args.as_json)
     if plan.unmatched:
         click.echo(f"{pluralize(plan.unmatched, 'session')} left out: of no case of the eval", err=True)
+    if plan.missing:
+        some = ", ".join(plan.missing[:_MAX_NAMED]) + (", …" if len(plan.missing) > _MAX_NAMED else "")
+        click.echo(clean(f"{pluralize(len(plan.missing), 'case')} without a session, not measured: {some}"), err=True)
     if not args.as_json:
         click.echo()
     try:
         code = _run(plan.prepared, args, paths)
     finally:
         spool.close()
-    return print_skipped(coverage, code)
+    code = print_skipped(coverage, code)
+    # Without a selection of sessions, a case that has none makes the measurement incomplete.
+    is_incomplete = plan.missing and coverage.selected is None and code in (ExitCode.OK, ExitCode.FAILED)
+    return ExitCode.ERROR if is_incomplete else code
 
 
 def _run(prepared: Prepared, args: ScoreArgs, paths: tuple[str, ...]) -> int:

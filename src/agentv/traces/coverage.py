@@ -9,13 +9,22 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from agentv.model.session import SessionUnread, SkippedRecord, TraceCoverage
+from agentv.scoring.calls import calls_from_trace
 
 if TYPE_CHECKING:
+    from agentv.model.conversation import ToolCall
+    from agentv.model.response import ProviderResponse
     from agentv.model.session import Session
 
 MAX_LISTED = 20
 """Number of places and records that a report lists."""
 _COUNT = re.compile(r"(\d+) (.+)\Z", re.DOTALL)
+
+
+def _calls(response: ProviderResponse) -> list[ToolCall]:
+    """Return the calls of the messages; without any, those of the trace."""
+    calls = [call for message in response.output_messages or () for call in message.tool_calls]
+    return calls or list(calls_from_trace(response.trace or ()))
 
 
 class CoverageCounter:
@@ -43,10 +52,10 @@ class CoverageCounter:
                 continue
             counts["messages"] += 1
             counts["messages_without_usage"] += message.tokens_usage is None and response.tokens_usage is None
-            for call in message.tool_calls:
-                counts["calls"] += 1
-                counts["calls_without_input"] += call.input is UNSET
-                counts["calls_without_output"] += call.output is UNSET
+        for call in _calls(response):
+            counts["calls"] += 1
+            counts["calls_without_input"] += call.input is UNSET
+            counts["calls_without_output"] += call.output is UNSET
         counts["sessions_partly_understood"] += bool(response.unread)
         counts["sessions_without_answer"] += response.error is None and any(
             place.path == "text" for place in response.incomplete

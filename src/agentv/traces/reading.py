@@ -50,6 +50,8 @@ class TraceReading:
         self._file: TraceFile | None = None
         self._lost: dict[int, list[str]] = {}
         """Places of records that could not be read, by file."""
+        self._of_sessions: set[int] = set()
+        """Files that hold whole sessions, and so no spans of others."""
 
     def add_span(self, span: OtelSpan) -> None:
         """Add a span to those of which sessions are made at the end."""
@@ -76,6 +78,7 @@ class TraceReading:
         for file in self._files:
             self._file = file
             for session in self._read_file(file):
+                self._of_sessions.add(file.index)
                 if self._count(session, file.name):
                     yield session
         self._file = None
@@ -132,14 +135,14 @@ class TraceReading:
 
     def _join(self, store: SpanStore) -> Iterator[Session]:
         notes: Counter[str] = Counter()
+        # A session may be spread over all files of spans, so that what one of them lost may be a part of any session.
+        lost = [place for index, places in self._lost.items() if index not in self._of_sessions for place in places]
         for group in store.groups():
-            files = {span.file for span in group.spans}
             try:
                 session = join_spans(group.key, group.spans, notes)
             except Exception as error:  # noqa: BLE001 - hostile spans must not end the command
                 self.skip(group.spans[0].place, f"session {group.key!r} cannot be read: {_describe(error)}")
                 continue
             if session is not None:
-                lost = [place for index in sorted(files) for place in self._lost.get(index, ())]
                 yield with_lost_records(session, lost)
         self.coverage.notes.update(notes)

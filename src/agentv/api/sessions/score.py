@@ -49,6 +49,8 @@ class ScorePlan(NamedTuple):
     prepared: Prepared
     unmatched: int
     """Number of sessions that belong to no case of any eval."""
+    missing: list[str] = []
+    """Ids of cases that no session belongs to."""
 
 
 def read_spool(
@@ -85,6 +87,7 @@ def prepare_score(
     evals = load_evals(paths, lone=placeholder, policy=True)
     scored = []
     matched: set[str] = set()
+    missing: list[str] = []
     for eval_ in evals:
         policy = policy_of(eval_)
         if policy is not None:
@@ -93,6 +96,7 @@ def prepare_score(
         else:
             new, ids = _matched(eval_, spool, target, options)
             matched |= ids
+            missing += [case.case.id for case in eval_.cases if not case.skip and not spool.ids_of_case(case.case.id)]
             if new is not None:
                 scored.append(new)
     if not scored:
@@ -102,7 +106,7 @@ def prepare_score(
         )
         raise FormatError(msg)
     unmatched = 0 if POLICY in matched else len(spool) - len(matched)
-    return ScorePlan(prepare(scored, options), unmatched)
+    return ScorePlan(prepare(scored, options), unmatched, missing)
 
 
 class _SpooledCases:

@@ -49,6 +49,13 @@ _STYLE = (
     r"|wait (?:for|until) you|limit|hold back|withhold|request|report|get|obtain|continue|come across|be)"
 )
 _META = (
+    r"(?:goal|objective|task|role|aim|purpose) (?:in|of|for) this (?:conversation|chat|dialog\w*|exercise|call)",
+    r"(?:according to|as per) (?:the|my) (?:rules|description|sheet|card),? i",
+    r"i should (?:now )?(?:say goodbye|end the conv)",
+    r"note to self|user is \w+-?\w*,|facts?: \w|\w+: (?:unknown|null|n/a)\b|not to (?:reveal|disclose|give away)",
+    r"i(?:'ve been| was| have been| am|'m) (?:instructed|tasked|briefed|assigned|programmed)(?! by)",
+    r"(?:told|asked|instructed|supposed|meant) to (?:play|pretend|portray|pose as|act (?:as|like)|simulate)",
+    r"ending (?:the|this) conversation|in meiner rolle|in my role as an?",
     (
         r"(?:as|i'm|i am|being|me as|pretending to be|posing as) (?:an?|the) (?:simulated|fictional|fictitious|pretend"
         r"|virtual|fake|"

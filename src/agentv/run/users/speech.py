@@ -100,6 +100,10 @@ _ACCEPTED = re.compile(
     r"|all\s+right|cool|fantastic|awesome|nice|gladly|gerne|passt|parfait|perfecto|perfetto|thanks|thank\s+you)\b",
     re.IGNORECASE,
 )
+_APPROVED = re.compile(
+    r"\bthat(?:'s| is| works| would be| will be| sounds)(?: \w+)? (?:fine|ok|okay|good|great|perfect|all right)\b",
+    re.IGNORECASE,
+)
 _PARTICLE = re.compile(
     r"(?:^|[.!?,;:-]\s*|\b(?:oh|well|so|hm+|um|and|thanks|thank you|ok|okay)\s+)"
     r"(?:yes|yeah|yep|yup|ye|y|no|nope|nah|sure|absolutely|definitely|of course|certainly|please do|please don't"
@@ -264,6 +268,8 @@ def is_put_off(message: str) -> bool:
 
 def _is_accepted(text: str) -> bool:
     """Tell whether a message approves of something, beyond thanks."""
+    if _APPROVED.search(text):
+        return True
     without = re.sub(
         r"\b(?:good\s+to\s+know|good\s*(?:bye|day|night|evening)|(?:a|very)\s+\w+\s+(?:day|one|evening|weekend))",
         " ",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 MISSING_PARENTS = "spans whose parent is not in the files"
 DUPLICATES = "spans that were exported more than once"
 UNFINISHED = "spans that have not ended"
+COLLISIONS = "spans that have the id of another span"
+_IDENTITY = ("gen_ai.tool.name", "tool.name", "gen_ai.tool.call.id", "gen_ai.response.id", "gen_ai.operation.name")
+"""Attributes that never differ between two copies of one span."""
+_MAX_DRIFT_NS = 1_000_000
+"""Difference between the starts of two copies: some exports round them to milliseconds."""
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -121,27 +126,81 @@ def _is_below(node: Node | None, other: Node) -> bool:
 
 
 def _merge(spans: list[OtelSpan], notes: Counter[str]) -> list[OtelSpan]:
-    """Merge spans with the same id, and attach log records to their spans."""
-    found: dict[tuple[str, str], OtelSpan] = {}
+    """Merge the copies of each span, and attach log records to their spans."""
+    copies: dict[tuple[str, str], list[OtelSpan]] = {}
     logs: dict[tuple[str, str], list[OtelSpan]] = {}
     for span in spans:
-        key = (span.trace_id, span.span_id)
-        if span.is_log:
-            logs.setdefault(key, []).append(span)
+        (logs if span.is_log else copies).setdefault((span.trace_id, span.span_id), []).append(span)
+    found: dict[tuple[str, str], OtelSpan] = {}
+    for key, group in copies.items():
+        if len(group) == 1:
+            found[key] = group[0]
             continue
-        known = found.get(key)
-        if known is not None:
-            notes[DUPLICATES] += 1
-            span = max((known, span), key=_completeness)  # noqa: PLW2901 - the better one
-        found[key] = span
+        for number, different in enumerate(_tell_apart(group)):
+            notes[DUPLICATES] += len(different) - 1
+            if number:
+                notes[COLLISIONS] += 1
+                own_id = f"{key[1]} {number + 1}"
+                found[key[0], own_id] = msgspec.structs.replace(_merge_copies(different), span_id=own_id)
+            else:
+                found[key] = _merge_copies(different)
     for key, records in logs.items():
         _attach(found, key, _unique(records, notes))
     return list(found.values())
 
 
-def _completeness(span: OtelSpan) -> tuple[bool, int, int, bytes]:
+def _tell_apart(spans: list[OtelSpan]) -> list[list[OtelSpan]]:
+    """Return the copies of each span; spans that are not the same may have one id by mistake."""
+    groups: list[list[OtelSpan]] = []
+    for span in sorted(spans, key=lambda each: (each.start, _content(each))):
+        same = next((group for group in groups if all(_may_be_copies(span, other) for other in group)), None)
+        if same is None:
+            groups.append([span])
+        else:
+            same.append(span)
+    return groups
+
+
+def _may_be_copies(one: OtelSpan, other: OtelSpan) -> bool:
+    """Return whether two spans with the same id are copies of one, perhaps at different times of its life."""
+    if one.start and other.start and abs(one.start - other.start) > _MAX_DRIFT_NS:
+        return False
+    values = [(one.attributes.get(name), other.attributes.get(name)) for name in _IDENTITY]
+    return all(first is None or second is None or first == second for first, second in values)
+
+
+def _merge_copies(spans: list[OtelSpan]) -> OtelSpan:
+    """Return one span with the attributes and events of all copies; those of the most complete copy count most."""
+    unique = {_content(span): span for span in spans}
+    ranked = [span for _, span in sorted(unique.items(), key=lambda item: _completeness(item[1], item[0]))]
+    best = ranked[-1]
+    if len(ranked) == 1:
+        return min(spans, key=lambda span: (span.file, span.place))
+    attributes: dict[str, Any] = {}
+    resource: dict[str, Any] = {}
+    events = {}
+    for span in ranked:
+        attributes |= span.attributes
+        resource |= span.resource
+        events.update({_encode(event): event for event in span.events})
+    first = min(spans, key=lambda span: (span.file, span.place))
+    return msgspec.structs.replace(
+        best,
+        parent_id=best.parent_id or next((span.parent_id for span in ranked if span.parent_id), ""),
+        start=min((span.start for span in ranked if span.start), default=0),
+        attributes=dict(sorted(attributes.items())),
+        resource=dict(sorted(resource.items())),
+        events=[event for _, event in sorted(events.items(), key=lambda item: (item[1].time, item[0]))],
+        is_error=any(span.is_error for span in ranked),
+        error=best.error or next((span.error for span in ranked if span.error), ""),
+        place=first.place,
+        file=first.file,
+    )
+
+
+def _completeness(span: OtelSpan, content: bytes) -> tuple[bool, int, int, bytes]:
     """Order spans with the same id: an ended one is better than one in progress, more attributes are better."""
-    return bool(span.end), len(span.attributes) + len(span.events), span.end, _content(span)
+    return bool(span.end), len(span.attributes) + len(span.events), span.end, content
 
 
 def _content(span: OtelSpan) -> bytes:

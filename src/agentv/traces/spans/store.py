@@ -56,7 +56,7 @@ class SpanStore:
         self._size = 0
         self._rows: list[tuple[str, bytes]] = []
         self._names: dict[tuple[str, int, str], int] = {}
-        """Time at which a trace was given a name first, by trace, rank and name."""
+        """Time at which a trace was given a name first, by trace, rank, and kind and name in one text."""
         self._db: sqlite3.Connection | None = None
         self.count = 0
 
@@ -71,7 +71,8 @@ class SpanStore:
         if not span.trace_id:  # a log record outside of all spans belongs to the session that it names
             span.trace_id = f"session {named[1]}" if named else "logs without a trace"
         if named is not None:
-            key = (span.trace_id, *named)
+            # Two names of different kinds are two sessions, even if they are the same word.
+            key = (span.trace_id, named[0], f"{named[0] // 2} {named[1]}")
             earlier = self._names.get(key)
             self._names[key] = span.start if earlier is None else min(earlier, span.start)
         data = _encode(span)
@@ -125,7 +126,7 @@ class SpanStore:
             """
             CREATE INDEX spans_by_trace ON spans (trace);
             CREATE TABLE sessions AS
-                SELECT each.trace AS trace, each.first AS first, COALESCE(best.name, each.trace) AS session
+                SELECT each.trace AS trace, each.first AS first, COALESCE(best.name, 'trace ' || each.trace) AS session
                 FROM (SELECT trace, MIN(rowid) AS first FROM spans GROUP BY trace) AS each
                 LEFT JOIN (
                     SELECT trace, name, ROW_NUMBER() OVER (PARTITION BY trace ORDER BY rank, start, name) AS number
@@ -139,7 +140,7 @@ class SpanStore:
             rows = self._db.execute(
                 "SELECT data FROM spans JOIN sessions ON spans.trace = sessions.trace WHERE session = ?", (session,)
             )
-            yield SpanGroup(session, [_decode(data) for (data,) in rows])
+            yield SpanGroup(session.partition(" ")[2], [_decode(data) for (data,) in rows])
 
     def _groups_in_memory(self) -> Iterator[SpanGroup]:
         best: dict[str, tuple[int, int, str]] = {}
@@ -149,10 +150,10 @@ class SpanStore:
         groups: dict[str, list[bytes]] = {}
         for trace, data in self._rows:
             named = best.get(trace)
-            groups.setdefault(trace if named is None else named[2], []).append(data)
+            groups.setdefault(f"trace {trace}" if named is None else named[2], []).append(data)
         self._rows.clear()
         for session in list(groups):
-            yield SpanGroup(session, [_decode(data) for data in groups.pop(session)])
+            yield SpanGroup(session.partition(" ")[2], [_decode(data) for data in groups.pop(session)])
 
     def close(self) -> None:
         """Remove the store."""

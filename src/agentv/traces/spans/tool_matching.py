@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from agentv.traces.spans.nodes import Node
     from agentv.traces.spans.timeline import Timeline
 
+_WORD = re.compile(r"[^a-z0-9]+")
 REPEATED_TOOLS = "tool spans that repeat another one"
 
 
@@ -67,7 +69,8 @@ def _match_ids(calls: list[CallDraft], tools: list[Node], notes: Counter[str]) -
             by_id.setdefault(each.id, []).append(each)
     rest: list[Node] = []
     for node in tools:
-        same = by_id.get(node.facts.call_id or "", [])
+        # A span of another tool with the id of a call is a call of its own, which must not be hidden.
+        same = [each for each in by_id.get(node.facts.call_id or "", []) if _is_named(each.tool, node.facts.tool)]
         call = next((each for each in same if each.node is None), None)
         if call is not None:
             _attach(call, node)
@@ -81,7 +84,14 @@ def _match_ids(calls: list[CallDraft], tools: list[Node], notes: Counter[str]) -
 def _is_record_of(one: Node, other: Node) -> bool:
     """Return whether two spans with the same call id are two records of one run of the tool."""
     overlap = one.span.start <= other.end and other.span.start <= one.end
-    return one.facts.tool == other.facts.tool and (overlap or one.span.scope != other.span.scope)
+    if one.facts.tool != other.facts.tool or not (overlap or one.span.scope != other.span.scope):
+        return False
+    return _may_be_same(one, other) and (one.span.scope != other.span.scope or _may_be_one_result(one, other))
+
+
+def _may_be_one_result(one: Node, other: Node) -> bool:
+    first, second = one.facts.output, other.facts.output
+    return first is UNSET or second is UNSET or json_equal(first, second)
 
 
 def _attach(call: CallDraft, node: Node) -> None:
@@ -114,6 +124,12 @@ def _fits(call: CallDraft, node: Node, *, with_input: bool) -> bool:
     if call.input is UNSET or node.facts.input is UNSET:
         return not with_input
     return json_equal(call.input, node.facts.input) or (not with_input and not isinstance(node.facts.input, dict))
+
+
+def _is_named(asked: str, ran: str) -> bool:
+    """Return whether a call and a span with its id are of one tool: a name may have a prefix, such as of a server."""
+    one, other = (_WORD.sub("", name.lower()) for name in (asked, ran))
+    return not one or not other or one in other or other in one
 
 
 def _same_tool(asked: str, ran: str) -> bool:
