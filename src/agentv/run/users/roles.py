@@ -148,6 +148,12 @@ _STRONG = (
     rf"{_I}{_ADVERBS} looked (?:into|up|at) your",
 )
 _WEAK = (
+    (
+        r"are you looking for|(?:i|we) should know|(?:you|your \w+) need (?:help|assistance)|do you have any (?:allerg"
+        r"|prefer)"
+    ),
+    r"(?:which|what)(?: \w+){0,3} (?:does|do|is|are|did) your |for your (?:safety|security|convenience|protection)",
+    r"you (?:could|can|may|might want to|may want to|should)(?: also)? try|it sounds like|sent to you\b",
     r"would you prefer|i understand (?:this|that|it) (?:can|must|is)",
     r"please (?:try|reinstall|restart|make|hold) (?!again)",
     r"you(?:'ll| will| should)(?: \w+)? (?:be|see|receive|get) ",
@@ -289,7 +295,7 @@ _MY = re.compile(
 _OFFERS = re.compile(r"\b(?:volunteer|donat|help out|apply|application|job|offer|sell)\w*", re.IGNORECASE)
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i'd|i'll|i've|me|my|mine|we|us|our|ours)\b", re.IGNORECASE)
 _ASKS_AGENT = re.compile(
-    r"\b(?:can|could) you (?!tell|share|confirm|provide|describe|give|verify|send)\w+", re.IGNORECASE
+    r"\b(?:can|could) you (?!tell|share|confirm|provide|describe|give|verify|send (?:me|us|your))\w+", re.IGNORECASE
 )
 _MINE = re.compile(r"\bmy \w|(?:^|[.!?]\s+)My \w")
 _WE = re.compile(r"\b(?:we|our|us|ours)\b", re.IGNORECASE)
