@@ -5,6 +5,7 @@ import sys
 
 from benchmarks import (
     cli_modes,
+    convert,
     dataset,
     decoding,
     display,
@@ -38,6 +39,7 @@ _GROUPS = {
     "cli": cli_modes.measure,
     "memory": memory.measure,
     "dataset": dataset.measure,
+    "convert": convert.measure,
     "store": store.measure,
     "server_store": server_store.measure,
     "viewer": viewer.measure,

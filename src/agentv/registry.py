@@ -200,6 +200,7 @@ TRACE_FORMATS: Mapping[str, str] = {
     "mastra": "agentv.traces.readers.stores:MASTRA",
     "phoenix": "agentv.traces.readers.stores:PHOENIX",
     "session": "agentv.traces.session_files:FORMAT",
+    "export": "agentv.traces.session_files:EXPORT",
     "inspect": "agentv.traces.readers.logs:INSPECT",
     "adk": "agentv.traces.readers.logs:ADK",
     "atif": "agentv.traces.readers.logs:ATIF",

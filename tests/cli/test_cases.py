@@ -103,6 +103,23 @@ def test_what_was_not_understood_is_a_comment(run: Command) -> None:
     assert "# Not understood, so that calls may be missing:" in made.out
 
 
+def test_a_session_without_calls_passes_and_one_without_words_is_left_out(run: Command) -> None:
+    image = {"role": "user", "content": [{"type": "image", "source": "x"}]}
+    answer = {"role": "assistant", "content": "Hello."}
+    silent = {"role": "assistant", "content": None}
+    greeting = {"role": "user", "content": "Hi."}
+    sessions = [
+        {"id": "greeting", "messages": [greeting, answer]},
+        {"id": "picture", "messages": [greeting, answer, image, answer]},
+        {"id": "history", "messages": [{"role": "system", "content": ""}, greeting, silent, greeting, answer]},
+    ]
+    write_lines(run.folder / "talks.jsonl", sessions)
+    done = run("cases", "from-traces", "talks.jsonl", "--out", "made.eval.yaml")
+    assert "session picture (talks.jsonl:2): the words of the user were not captured in turn 2" in done.err
+    assert [case["id"] for case in load(run, "made.eval.yaml")["cases"]] == ["greeting", "history"]
+    assert run("eval", "made.eval.yaml").code == ExitCode.OK
+
+
 def test_json_has_the_cases_and_those_left_out(run: Command) -> None:
     shutil.copy(FIXTURES / "adk.jsonl", run.folder)
     shutil.copy(FIXTURES / "pydantic_ai_v2_without_content.jsonl", run.folder)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import agentv
 from agentv.exit_codes import ExitCode
 from agentv.traces.spans.values import read_attributes
 from tests.support.command import Command
@@ -126,3 +127,29 @@ def test_runs_without_messages_are_left_out(run: Command) -> None:
     run("eval", "support.eval.yaml", "--persist", "summary")
     done = run("export", "--otlp", "spans.jsonl")
     assert "left out: 3 runs without a result or messages" in done.err
+
+
+@pytest.mark.parametrize("form", ["agentv", "openai"])
+def test_an_export_is_read_as_sessions_with_all_that_is_unknown(run: Command, form: str) -> None:
+    odd = {"output_messages": [{"role": "assistant", "content": [{"type": "tool_request", "what": "delete"}]}]}
+    target = {**EVAL["targets"][0], "reply": [*EVAL["targets"][0]["reply"][:2], odd]}
+    run.write("support.eval.yaml", {**EVAL, "targets": [target]})
+    run("eval", "support.eval.yaml")
+    run("executions", "export", "--format", form, "--out", "runs.jsonl")
+    sessions, coverage = read_traces(run.folder / "runs.jsonl")
+    assert not coverage.skipped_records
+    assert coverage.formats == {"export": 3}
+    by_case = {session.case_id: session for session in sessions}
+    assert calls(by_case["order"]) == [("get", {"id": 7})]
+    assert [message.text for message in by_case["talk"].messages] == ["a", "one", "b", ""]
+    forbids = {"type": "tool_trajectory", "forbidden": ["delete"]}
+    assert agentv.score(by_case["text"].response, [forbids]).status == "error"
+
+
+def test_an_export_without_messages_tells_nothing_about_calls(run: Command) -> None:
+    run.write("support.eval.yaml", EVAL)
+    run("eval", "support.eval.yaml", "--persist", "summary")
+    run("executions", "export", "--out", "runs.jsonl")
+    sessions, _ = read_traces(run.folder / "runs.jsonl")
+    assert len(sessions) == 3
+    assert all(session.response.unread for session in sessions)

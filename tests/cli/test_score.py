@@ -95,6 +95,7 @@ def test_an_eval_without_evaluators_is_no_policy(project: Command) -> None:
     done = project("score", "traces", "--eval", "empty.eval.yaml")
     assert done.code == ExitCode.USAGE
     assert "add evaluators for every session below `defaults`" in done.err
+    assert "read 2 files: 3 sessions" in done.err
 
 
 def test_a_bad_record_is_skipped_and_the_measurement_is_incomplete(project: Command) -> None:

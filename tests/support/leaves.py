@@ -61,7 +61,8 @@ DEFAULTS: set[tuple[Any, ...]] = {
     ("operator", "correctness"),
     ("method", "POST"),
 }
-DEFAULTS |= {("aggregation", "mean"), ("mode", "conversation"), ("skip_defaults", True)}
+DEFAULTS |= {("aggregation", "mean"), ("mode", "conversation"), ("skip_defaults", True), ("mode", "any_order")}
+DEFAULTS |= {("type", "completions"), ("type", "template"), ("type", "file_content")}
 """Keys whose values are what holds without them."""
 
 
@@ -138,7 +139,8 @@ def _is_written(path: Path, value: Any, text: str) -> bool:
     # Regular expressions and commands are written in another form: their words are the same.
     if path[-1] == "transformResponse":
         return re.sub(r"[.\[]", "/", words.removeprefix("json")).replace("]", "") in text
-    is_other_form = path[-1] in {"value", "pattern", "command"} or path[0] == "prompts"
+    is_pattern = path[-1] in {"value", "pattern"} and re.search(r"[\\^$*+?|()\[\]{}]", words) is not None
+    is_other_form = is_pattern or path[-1] == "command" or path[0] == "prompts"
     return is_other_form and all(word in text for word in re.findall(r"\w{2,}", words))
 
 

@@ -10,7 +10,7 @@ import click
 
 from agentv.api.convert import SOURCES, convert_paths, output_files, write_files
 from agentv.api.convert.check import CheckedVerdict, check_results
-from agentv.api.convert.report import AssertionCounts, ConversionFinding
+from agentv.api.convert.source import AssertionCounts, ConversionFinding
 from agentv.cli.options import JSON
 from agentv.cli.problems import fail_usage
 from agentv.errors import FormatError

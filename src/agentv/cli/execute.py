@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from agentv.api.evaluate import load
 from agentv.api.execution import execute, prepare
-from agentv.api.executors import ExecutorChoice
 from agentv.api.store_files import address_secrets, store_path
 from agentv.api.untrusted import Permissions, check_untrusted_store
 from agentv.cli.interrupts import handled_interrupts
@@ -113,6 +112,8 @@ def _prepare(args: EvalArgs) -> Prepared:
     secrets = address_secrets(location)
     prepared = prepare(evals, args.options, untrusted=untrusted, dry=args.dry_run, secrets=secrets)
     if args.executor != "local":
+        from agentv.api.executors import ExecutorChoice  # noqa: PLC0415 - for few executions
+
         choice = ExecutorChoice(
             address=args.executor,
             ship=not args.no_ship,

@@ -90,6 +90,7 @@ def _score(spool: SessionSpool, coverage: TraceCoverage, args: ScoreArgs, paths:
     try:
         plan = prepare_score(spool, args.evals, args.options, args.target)
     except SpecError as error:
+        print_coverage(coverage, as_json=False, err=True)
         exit_with_problems(error, as_json=args.as_json)
     except AgentVError as error:
         print_coverage(coverage, as_json=False, err=True)

@@ -1,7 +1,7 @@
 """Strict decoder of our own wire form, and fast paths for the two most common forms of conversations."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NewType
 
 from msgspec import UNSET, Meta, Struct, UnsetType, convert
 from msgspec.json import Decoder
@@ -14,17 +14,24 @@ from agentv.jsonio import CONVERT_ERRORS, MAX_DEPTH, has_surrogates, is_deep
 from agentv.model.conversation import EventType, Message, TokensUsage, ToolCall
 from agentv.model.response import ErrorKind
 
-# Most values are far shallower than the limit, and checking that during conversion is cheaper than measuring.
+# Most values are far shallower than the limit, and checking that during conversion is cheaper than measuring. Each
+# level doubles the time in which msgspec analyses the type, once in a process, so only arguments and results of tools
+# go deep. A value that is deeper than its type is read by the general reader.
 _Leaf = str | int | float | bool | None
 _Json1 = _Leaf | list[_Leaf] | dict[str, _Leaf]
 _Json2 = _Leaf | list[_Json1] | dict[str, _Json1]
 _Json3 = _Leaf | list[_Json2] | dict[str, _Json2]
 _Json4 = _Leaf | list[_Json3] | dict[str, _Json3]
 _Json5 = _Leaf | list[_Json4] | dict[str, _Json4]
-Json = _Leaf | list[_Json5] | dict[str, _Json5]
+if TYPE_CHECKING:
+    Json = _Leaf | list[_Json5] | dict[str, _Json5]
+    _Shallow = _Json3
+else:  # msgspec resolves names inside of a type, but not inside of a `NewType`: half of the time of the analysis
+    Json = NewType("Json", _Leaf | list[_Json5] | dict[str, _Json5])
+    _Shallow = NewType("_Shallow", _Json3)
 
 # An empty string and `false` mean that there was no error.
-_Error = Annotated[str, Meta(min_length=1)] | int | float | None | list[_Json5] | dict[str, _Json5]
+_Error = Annotated[str, Meta(min_length=1)] | int | float | None | list[_Shallow] | dict[str, _Shallow]
 _Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
@@ -36,7 +43,7 @@ class WireCall(ToolCall, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     output: Json | UnsetType = UNSET
     duration_ms: Number | None = None
     error: _Error = None
-    metadata: dict[str, _Json5] | None = None
+    metadata: dict[str, _Shallow] | None = None
 
 
 class WireTurnUsage(TokensUsage, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -48,7 +55,7 @@ class WireTurnUsage(TokensUsage, frozen=True, kw_only=True, forbid_unknown_field
     cache_read_tokens: _Count | None = None
     cache_write_tokens: _Count | None = None
     reasoning_tokens: _Count | None = None
-    metadata: dict[str, _Json5] | None = None
+    metadata: dict[str, _Shallow] | None = None
 
 
 class WireMessage(Message, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -58,7 +65,7 @@ class WireMessage(Message, frozen=True, kw_only=True, forbid_unknown_fields=True
     content: str | list[dict[str, _Json4]] | None = None
     tool_calls: tuple[WireCall, ...] = ()
     tokens_usage: WireTurnUsage | None = None
-    metadata: dict[str, _Json5] | None = None
+    metadata: dict[str, _Shallow] | None = None
 
 
 class WireEvent(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -68,10 +75,10 @@ class WireEvent(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
     timestamp: str | None = None
     id: str | None = None
     name: str | None = None
-    input: Json | UnsetType = UNSET
-    output: Json | UnsetType = UNSET
+    input: _Shallow | UnsetType = UNSET
+    output: _Shallow | UnsetType = UNSET
     text: str | None = None
-    metadata: dict[str, _Json5] | None = None
+    metadata: dict[str, _Shallow] | None = None
 
 
 class WireUsage(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -106,9 +113,9 @@ class WireResponse(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
     cost_usd: Number | None = None
     latency_ms: Number | None = None
     thread_id: str | None = None
-    raw_response: Json = None
+    raw_response: _Shallow = None
     error: WireError | None = None
-    metadata: dict[str, _Json5] | None = None
+    metadata: dict[str, _Shallow] | None = None
 
 
 MAX_MESSAGES = 1_000_000

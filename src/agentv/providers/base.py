@@ -1,5 +1,7 @@
 """Base class of providers, with the settings that all targets have."""
 
+import re
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, dataclass_transform
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
@@ -10,6 +12,7 @@ from agentv.model.request import ConversationMode, Request, Scope
 from agentv.model.response import ErrorKind, Price, ProviderResponse, ResponseError
 from agentv.protocols import PARTIAL_REPLY, ProviderSession
 
+_VARIABLE = re.compile(r"[^\s=$%{}\0]+")
 PerMinute = Annotated[float, Meta(gt=0, le=1_000_000_000)]
 PlainBlock = Annotated[str, Meta(min_length=1, extra_json_schema=PLAIN_BLOCK_SCHEMA)]
 
@@ -105,6 +108,14 @@ class ProviderBase(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     async def close(self) -> None:
         """Release all resources, for a provider that is its own session."""
+
+
+def check_names(names: tuple[str, ...], path: str) -> Iterator[Problem]:
+    """Yield the problems of names of environment variables."""
+    for index, name in enumerate(names):
+        if not _VARIABLE.fullmatch(name):
+            expected = "the name of an environment variable alone: its value comes from the environment"
+            yield Problem(f"{path}[{index}]", f"expected {expected}, got {name!r}")
 
 
 def failure(

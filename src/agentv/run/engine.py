@@ -26,12 +26,10 @@ from agentv.run.attempt import (
 )
 from agentv.run.circuit_breaker import CircuitBreaker
 from agentv.run.claims import ClaimQueue
-from agentv.run.conversation import try_conversation
 from agentv.run.costs import Spending
 from agentv.run.options import DEFAULT_TIMEOUT_S, USER_MODEL
 from agentv.run.rate_limit import RateLimiter, RateLimits
 from agentv.run.records import make_record, now
-from agentv.run.users.plan import plan_conversation
 from agentv.scoring.scorer import CaseScorer, needs_trace_file
 
 if TYPE_CHECKING:
@@ -253,6 +251,10 @@ class Engine:
             requests = [self._request(planned) for planned in batch]
             outcomes = await try_many(provider.batch, requests, policy, self.is_stopping)
         elif first.case.case.is_conversation and not provider.settings.replies_with_runs:
+            # Not at the top: the patterns by which a simulated user is checked take a tenth of the start of a command.
+            from agentv.run.conversation import try_conversation  # noqa: PLC0415 - see above
+            from agentv.run.users.plan import plan_conversation  # noqa: PLC0415 - see above
+
             plan = plan_conversation(first, self._follow(first), partial(self._ask_user_model, first.eval))
             outcomes = [await try_conversation(provider, self._request(first), plan, policy, self.is_stopping)]
         else:

@@ -136,14 +136,11 @@ class _StoreCall(NamedTuple):
     answer: asyncio.Future[Any]
 
 
-class _RunStart(NamedTuple):
-    """Start of a claimed run."""
-
-    key: str
-    at: str
+class _Wakeup(NamedTuple):
+    """Request for a commit that nobody waits for: runs have started."""
 
 
-_Item = _ClaimRequest | _StoreCall | _RunStart | PendingResult | None
+_Item = _ClaimRequest | _StoreCall | _Wakeup | PendingResult | None
 
 
 class StoreWriter:
@@ -173,7 +170,11 @@ class StoreWriter:
         self._on_error = on_error
         self._queue: SimpleQueue[_Item] = SimpleQueue()
         self._flush = Event()
-        """Set when a caller waits: the next commit does not wait for more results."""
+        """Set when a caller waits, or half of the room is used: the next commit does not wait for more results."""
+        self._starts: dict[str, str] = {}
+        """Times of the starts of claimed runs that have no result yet and are not marked as running, by key."""
+        self._is_woken = False
+        """`True` while a `_Wakeup` is enqueued."""
         self._targets: dict[int, bytes] = {}
         """Redacted settings of targets, by `id()`: the plan keeps the settings alive."""
         self._pending_weight = 0
@@ -215,18 +216,23 @@ class StoreWriter:
     def enqueue(self, event: RunFinished, attempts: tuple[Attempt, ...]) -> asyncio.Event | None:
         """Enqueue a result, which is reported once written; the caller awaits a returned event (backpressure)."""
         item = make_pending(event, attempts, self._persist)
+        self._starts.pop(item.row.key, None)  # a run that has finished meanwhile needs no mark
         self._queue.put(item)
         self._pending_weight += item.weight
+        if self._pending_weight >= MAX_PENDING // 2:
+            self._flush.set()  # one half is written while the other half fills
         if self._pending_weight < MAX_PENDING:
             return None
-        self._flush.set()
         if self._backpressure is None:
             self._backpressure = asyncio.Event()
         return self._backpressure
 
     def mark_started(self, key: str, at: str) -> None:
         """Enqueue the start of a claimed run, for the next commit."""
-        self._queue.put(_RunStart(key, at))
+        self._starts[key] = at
+        if not self._is_woken:
+            self._is_woken = True
+            self._queue.put(_Wakeup())
 
     def _put(self, item: _Item) -> None:
         """Enqueue an item that a caller waits for."""
@@ -297,9 +303,10 @@ class StoreWriter:
         """Write all claims and results of these items in one transaction."""
         requests = [item for item in items if isinstance(item, _ClaimRequest)]
         pending = [item for item in items if isinstance(item, PendingResult)]
-        finished = {item.row.key for item in pending}
-        # A run that has finished meanwhile needs no mark.
-        starts = [item for item in items if isinstance(item, _RunStart) and item.key not in finished]
+        self._is_woken = False  # first: a start that this commit misses asks for the next one
+        starts = list(self._starts.items())
+        for key, _ in starts:
+            self._starts.pop(key, None)
         if not (requests or pending or starts):
             return
         if self.error is not None:

@@ -1,7 +1,7 @@
-"""Files of sessions, one in each line: in our own form, as messages of OpenAI, or as events of ADK.
+"""Files of sessions, one in each line: in our own form, as messages of OpenAI, as events of ADK, or exported runs.
 
-Each line has what the form cannot express in its field `agentv`, so that a session that is read again is the same, and
-what was not understood stays unknown.
+Each line of `agentv convert` has what the form cannot express in its field `agentv`, so that a session that is read
+again is the same, and what was not understood stays unknown.
 """
 
 from __future__ import annotations
@@ -12,10 +12,14 @@ import msgspec
 from msgspec import to_builtins
 
 from agentv.formats.adk import from_adk, to_adk
-from agentv.formats.fields import OBJECT
+from agentv.formats.fields import MISSING_CALLS, OBJECT
+from agentv.formats.incomplete import mark_incomplete
 from agentv.formats.openai import from_openai, to_openai
+from agentv.formats.run_export import EXECUTION_SCHEMAS, RUN_SCHEMAS, is_openai_form, read_openai_run, read_run
 from agentv.model.conversation import Message
-from agentv.model.response import ProviderResponse
+from agentv.model.marks import may_have_gap
+from agentv.model.request import Case
+from agentv.model.response import ProviderResponse, Unread
 from agentv.model.session import Session
 from agentv.protocols.traces import TraceFormat
 from agentv.traces.records import describe_error, iter_records, parse_record
@@ -23,6 +27,7 @@ from agentv.traces.records import describe_error, iter_records, parse_record
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from agentv.model.stored import StoredRun
     from agentv.protocols.traces import TraceSample, TraceSink, TraceSource
 
 SCHEMA = "agentv.session/1"
@@ -32,6 +37,7 @@ _PLACES = {"compact": "messages", "openai": "messages", "adk": "events"}
 """Key of the messages in each form."""
 _ABSENT = "absent"
 """Key of the fields that the form adds and the session does not have."""
+_NOT_STORED = Unread(path="reply", reason=f"the run was stored without its messages, {MISSING_CALLS}")
 _decode_messages: Callable[[Any], tuple[Message, ...]] = lambda items: msgspec.convert(items, tuple[Message, ...])  # noqa: E731 - beside the others
 _WRITERS: dict[str, Callable[[Any], list[Any]]] = {"compact": to_builtins, "openai": to_openai, "adk": to_adk}
 _READERS: dict[str, Callable[[Any], tuple[Message, ...]]] = {
@@ -156,3 +162,58 @@ def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Sessio
 
 
 FORMAT = TraceFormat(name="session", description="sessions that `agentv convert` wrote", detect=_detect, read=_read)
+
+
+def session_of_run(run: StoredRun, run_id: str, case: Case, response: ProviderResponse) -> Session:
+    """Return a stored run as a session."""
+    prompt = case.input_messages
+    if response.turns:  # whose messages include those of the user in the first turn
+        messages, asked = response.output_messages or (), response.turns[0].user_messages
+        prompt = (*prompt, *messages[:asked])
+        response = msgspec.structs.replace(response, output_messages=messages[asked:], turns=())
+    return Session(
+        id=run_id,
+        format="export",
+        place=run.place,
+        input_messages=prompt,
+        response=response,
+        case_id=run.case_id,
+        started_at=run.started_at,
+        agent=run.target,
+    )
+
+
+def _read_run_line(line: bytes, number: int, place: str) -> Session:
+    execution_id, run = read_openai_run(line, number) if is_openai_form(line) else read_run(line)
+    case, _ = msgspec.json.decode(run.content, type=tuple[Case, Any])
+    response = ProviderResponse(unread=(_NOT_STORED,))
+    if run.response is not None:
+        response = msgspec.json.decode(run.response, type=ProviderResponse)
+        response = mark_incomplete(response) if may_have_gap(run.response) else response
+    session = session_of_run(run, run.own_id or f"{execution_id}-{run.key}", case, response)
+    return msgspec.structs.replace(session, place=place)
+
+
+def _schema(value: Any) -> Any:
+    return value.get("schema") if isinstance(value, OBJECT) else None
+
+
+def _detect_export(sample: TraceSample) -> bool:
+    return any(_schema(value) in (*RUN_SCHEMAS, *EXECUTION_SCHEMAS) for value in sample.values)
+
+
+def _read_export(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Session]:  # noqa: FBT001 - of the protocol
+    for number, record in enumerate(iter_records(file, sink, as_lines=is_lines), 1):
+        try:
+            schema = _schema(parse_record(record.data))
+            if schema in RUN_SCHEMAS:
+                yield _read_run_line(bytes(record.data), number, record.place)
+            elif schema not in EXECUTION_SCHEMAS:
+                sink.skip(record.place, f"schema {schema!r}; expected {RUN_SCHEMAS[0]} or {EXECUTION_SCHEMAS[0]}")
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            sink.skip(record.place, describe_error(error))
+
+
+EXPORT = TraceFormat(
+    name="export", description="runs that `agentv executions export` wrote", detect=_detect_export, read=_read_export
+)

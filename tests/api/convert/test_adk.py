@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from agentv.api.convert import detect
 from agentv.api.convert.helpers.adk_checks import trajectory_mean
+from agentv.api.convert.source import SourceDocument
 from agentv.model.conversation import ToolCall
 from agentv.model.response import ProviderResponse
 from agentv.protocols import Context
-from tests.support.convert import convert_data, left_out, only_case
+from tests.support.convert import convert_data, convert_text, left_out, only_case
 
 
 def invocation(text: str, calls: list[Any], answer: str = "") -> dict[str, Any]:
@@ -142,3 +144,54 @@ def test_turns_that_are_not_known_are_an_error() -> None:
         trajectory_mean(context(None), [[]])
     with pytest.raises(ValueError, match="2 turns are expected"):
         trajectory_mean(context([]), [[], []])
+
+
+def test_scenario_is_a_simulated_user(tmp_path: Path) -> None:
+    scenario = {"starting_prompt": "Hi.", "conversation_plan": "Ask for two lamps.", "user_persona": "NOVICE"}
+    config = {
+        "criteria": {"tool_trajectory_avg_score": 1.0, "hallucinations_v1": 0.5},
+        "user_simulator_config": {"model": "gemini", "max_allowed_invocations": 7},
+    }
+    (tmp_path / "test_config.json").write_text(json.dumps(config), encoding="utf-8")
+    session = {"app_name": "home", "user_id": "u1", "state": {"room": "hall"}}
+    case = {"eval_id": "two_lamps", "conversation_scenario": scenario, "session_input": session}
+    conversion = convert_data({"eval_set_id": "lamps", "eval_cases": [case]}, tmp_path, "a.evalset.json")
+    written = only_case(conversion)
+    assert written["simulate"] == {
+        "user": "model",
+        "target": "simulated-user",
+        "goal": "Ask for two lamps.",
+        "opening": "Hi.",
+        "stop": {"max_turns": 7},
+    }
+    assert (written["id"], written["vars"]) == ("two_lamps", {"room": "hall"})
+    assert written["metadata"] == {"app_name": "home", "user_id": "u1"}
+    assert [each["type"] for each in written["evaluators"]] == ["llm_judge"]
+    assert left_out(conversion) == [
+        "user_simulator_config.model",
+        "conversation_scenario.user_persona",
+        "tool_trajectory_avg_score",
+    ]
+
+
+def test_results_of_an_evalset_are_no_evalset(tmp_path: Path) -> None:
+    path = tmp_path / "a.evalset_result.json"
+    path.write_text(json.dumps({"eval_set_id": "a", "eval_case_results": []}), encoding="utf-8")
+    assert detect(SourceDocument(path)) is None
+
+
+def test_places_in_camel_case(tmp_path: Path) -> None:
+    text = """{"evalSetId": "a", "evalCases": [
+ {"evalId": "b", "conversation": [
+  {"userContent": {"parts": [{"text": "Hi."}]},
+   "tools": [{"name": "search"}]}]}]}"""
+    conversion = convert_text(text, tmp_path, "a.evalset.json")
+    [finding] = [each for each in conversion.report.findings if each.what == "tools"]
+    assert (finding.line, finding.path) == (4, "evalCases[0].conversation[0].tools")
+
+
+def test_default_criterion_without_a_response_is_named_and_not_counted(tmp_path: Path) -> None:
+    turn = {"user_content": {"parts": [{"text": "Hi."}]}}
+    conversion = convert_data({"eval_cases": [{"eval_id": "a", "conversation": [turn]}]}, tmp_path, "a.evalset.json")
+    assert left_out(conversion) == ["response_match_score"]
+    assert conversion.report.counts.total == conversion.report.counts.translated == 1

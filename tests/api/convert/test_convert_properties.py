@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -63,6 +64,124 @@ PROMPTFOO = st.fixed_dictionaries(
 )
 
 
+LEAF = TEXT | st.sampled_from(["Which one is it", "It is kind."]) | JUNK
+MESSAGES = st.lists(
+    st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant", "system", "tool"]), "content": LEAF}),
+    max_size=3,
+)
+GRADER = st.fixed_dictionaries(
+    {"type": st.sampled_from(["contains", "tool-trajectory", "llm-rubric", "rubrics", "script", "composite", "x"])},
+    optional={
+        "value": LEAF,
+        "criteria": LEAF,
+        "minimums": JUNK,
+        "expected": JUNK,
+        "mode": TEXT,
+        "weight": JUNK,
+        "prompt": LEAF,
+        "command": LEAF,
+    },
+)
+GRADERS = st.lists(GRADER | LEAF, max_size=3) | JUNK
+AGENTV_CASE = st.fixed_dictionaries(
+    {"id": TEXT},
+    optional={
+        "input": MESSAGES | LEAF,
+        "input_messages": MESSAGES | JUNK,
+        "vars": JUNK,
+        "criteria": LEAF,
+        "expected_messages": MESSAGES | JUNK,
+        "expected_output": LEAF,
+        "assert": GRADERS,
+        "execution": st.fixed_dictionaries({}, optional={"evaluators": GRADERS, "target": LEAF}) | JUNK,
+        "turns": st.lists(st.fixed_dictionaries({"input": LEAF}, optional={"assert": GRADERS}), max_size=2) | JUNK,
+        "aggregation": st.sampled_from(["mean", "min", "max"]) | JUNK,
+        "metadata": JUNK,
+    },
+)
+AGENTV = st.fixed_dictionaries(
+    {"tests": st.lists(AGENTV_CASE, min_size=1, max_size=3)},
+    optional={
+        "prompts": st.lists(TEXT, min_size=1, max_size=1) | st.none(),
+        "scenarios": JUNK,
+        "default_test": JUNK,
+        "evaluate_options": JUNK,
+        "assert": GRADERS,
+        "threshold": JUNK,
+        "tags": JUNK,
+    },
+)
+PARTS = (
+    st.fixed_dictionaries({"parts": st.lists(st.fixed_dictionaries({"text": LEAF}) | JUNK, max_size=2) | JUNK}) | JUNK
+)
+INVOCATION = st.fixed_dictionaries(
+    {"user_content": PARTS},
+    optional={
+        "final_response": PARTS,
+        "intermediate_data": st.fixed_dictionaries({"tool_uses": JUNK | st.just([{"name": "a", "args": {}}])}) | JUNK,
+        "tools": JUNK,
+    },
+)
+ADK_CASE = st.fixed_dictionaries(
+    {"eval_id": LEAF},
+    optional={
+        "conversation": st.lists(INVOCATION | JUNK, max_size=3) | JUNK,
+        "conversation_scenario": JUNK | st.fixed_dictionaries({"conversation_plan": LEAF, "starting_prompt": LEAF}),
+        "session_input": JUNK,
+        "rubrics": JUNK,
+    },
+)
+ADK = st.fixed_dictionaries({"eval_cases": st.lists(ADK_CASE, min_size=1, max_size=3)}, optional={"name": JUNK})
+CRITERION = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(
+            ["string_check", "text_similarity", "label_model", "score_model", "python", "multi", "x"]
+        )
+    },
+    optional={
+        "name": LEAF,
+        "input": LEAF | MESSAGES,
+        "operation": st.sampled_from(["eq", "ne", "like", "ilike", "x"]),
+        "reference": LEAF,
+        "labels": JUNK,
+        "passing_labels": JUNK,
+        "range": JUNK,
+        "pass_threshold": JUNK,
+        "source": LEAF,
+        "model": LEAF,
+    },
+)
+OPENAI = st.fixed_dictionaries(
+    {
+        "name": TEXT,
+        "data_source_config": JUNK,
+        "testing_criteria": st.lists(CRITERION | JUNK, max_size=3),
+        "runs": st.lists(JUNK | st.fixed_dictionaries({"data_source": JUNK}), max_size=2) | JUNK,
+    }
+)
+SCENARIO = st.fixed_dictionaries(
+    {"id": TEXT, "name": LEAF},
+    optional={
+        "instructions": LEAF,
+        "messages": MESSAGES | JUNK,
+        "maxMessages": st.integers(-2, 12) | JUNK,
+        "successCriteria": LEAF,
+        "failureCriteria": LEAF,
+        "failureCriteriaMode": st.sampled_from(["every_turn", "on_max_messages"]) | JUNK,
+        "evaluators": JUNK | st.just([{"type": "tool-call-count"}]),
+        "personaIds": st.lists(TEXT, max_size=2) | JUNK,
+    },
+)
+SCENARIOS = st.lists(SCENARIO, min_size=1, max_size=3)
+WHOLE: dict[str, tuple[st.SearchStrategy[Any], str, str | None]] = {
+    "agentv-npm": (AGENTV, "a.eval.json", "tests"),
+    "adk": (ADK, "a.evalset.json", "eval_cases"),
+    "openai-evals": (OPENAI, "a.json", ""),
+    "evalstudio": (SCENARIOS, "scenarios.json", None),
+}
+"""Configurations of the other sources, the names of their files, and the keys of their cases."""
+
+
 def convert(data: Any, folder: Path, name: str, source: str) -> list[dict[str, Any]]:
     """Convert data and return the cases of the output, which is valid."""
     (folder / name).write_text(json.dumps(data), encoding="utf-8")
@@ -86,3 +205,15 @@ def test_any_configuration_of_promptfoo(data: dict[str, Any]) -> None:
 def test_data_of_any_shape_is_converted_or_refused(data: Any, source: str) -> None:
     with tempfile.TemporaryDirectory() as folder, suppress(FormatError):
         convert(data, Path(folder), "data.json", source)
+
+
+@pytest.mark.parametrize("source", list(WHOLE))
+@settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_any_configuration_of_another_source(source: str, data: st.DataObject) -> None:
+    strategy, name, key = WHOLE[source]
+    written = data.draw(strategy)
+    with tempfile.TemporaryDirectory() as folder:
+        cases = convert(written, Path(folder), name, source)
+    if key != "":
+        assert len(cases) >= len(written if key is None else written[key])

@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,6 +16,7 @@ from agentv.errors import StoreConnectionError, StoreError
 from agentv.model.stored import ExecutionRow
 from agentv.stores.postgres import KIND, PostgresStore
 from agentv.stores.postgres.address import parse_address
+from agentv.stores.postgres.connection import ServerConnection
 from tests.support.postgres import PASSWORD, PostgresServer, temporary_server
 from tests.support.stored_rows import NAME, claim, saved
 
@@ -176,6 +178,59 @@ class TestText:
         assert [(row.case_id, row.damage) for row in moved.runs(NAME)] == [("a\u2400b", None)]
         for each in (store, moved):
             each.close()
+
+
+class TestArrays:
+    def test_columns_are_returned_as_they_were_sent(self, postgres_server: PostgresServer) -> None:
+        rows = [
+            (1, 0.5, "plain", b"\x00\xff"),
+            (-(2**63), float("inf"), 'quote " brace { backslash \\ comma, NULL', b""),
+            (2**63 - 1, 3, "", b"{}"),
+            (None, None, None, None),
+            (0, -0.0, "\u00e4\u6f22\U0001f600\n", b"\\"),
+        ]
+        columns = ("seq", "score", "key", "data")
+        connection = ServerConnection(postgres_server.address())
+        found = connection.execute_rows("SELECT seq, score, key, data FROM {rows}", columns, rows).fetchall()
+        dense = connection.execute_rows("SELECT seq, score FROM {rows}", columns[:2], [(1, 2), (3, 4)]).fetchall()
+        connection.close()
+        assert found == rows
+        assert dense == [(1, 2.0), (3, 4.0)]
+
+    def test_a_number_that_no_column_holds_is_an_error_of_the_store(self, postgres_server: PostgresServer) -> None:
+        connection = ServerConnection(postgres_server.address())
+        with pytest.raises(StoreError, match="too large"), connection.translate_errors():
+            connection.execute_rows("SELECT seq FROM {rows}", ("seq",), [(2**63,)])
+        connection.close()
+
+
+class TestPoolers:
+    def test_a_session_that_another_client_has_used_is_never_mistaken_for_ours(
+        self, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        other, address = postgres_server.address(), postgres_server.address()
+        PostgresStore(other).close()
+
+        def connect_by_pooler(*arguments: Any, **options: Any) -> psycopg.Connection[Any]:
+            """Return a session with the state of another client, and the process id that a pooler makes up."""
+            connection = psycopg.Connection[Any].connect(*arguments, **options)
+            connection.execute(f"SET search_path TO {parse_address(other).schema}")
+            monkeypatch.setattr(type(connection.info), "backend_pid", 1)
+            return connection
+
+        monkeypatch.setattr("agentv.stores.postgres.connection._SelfClosingConnection.connect", connect_by_pooler)
+        store = PostgresStore(address)
+        store.begin(ExecutionRow(id=NAME, status="running", planned=1, started_at="x"))
+        store.write(NAME, [claim("a")], [])
+        assert store.write(NAME, [], [saved("a")])[1] == {"a"}
+        found = list(store.executions(limit=5))
+        store.close()
+        monkeypatch.undo()
+        direct, untouched = PostgresStore(address), PostgresStore(other)
+        assert [row.id for row in found] == [row.id for row in direct.executions(limit=5)] == [NAME]
+        assert list(untouched.executions(limit=5)) == []
+        direct.close()
+        untouched.close()
 
 
 class TestLoss:

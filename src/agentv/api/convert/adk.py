@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.api.convert.base import (
     CaseOrigin,
@@ -19,9 +20,9 @@ from agentv.api.convert.base import (
     missing_target,
     slug,
 )
+from agentv.api.convert.files import is_file
 from agentv.api.convert.promptfoo.text import literal
-from agentv.api.convert.report import Place
-from agentv.api.convert.source import SourceDocument
+from agentv.api.convert.source import Place, SourceDocument
 from agentv.api.convert.writer import Remark, plain_data
 from agentv.errors import FormatError
 
@@ -202,6 +203,20 @@ def _case(
         place.leave_out("conversation", "it has none")
         case |= {"input": "(no conversation)", "skip": "it has no conversation: write its turns"}
         return case, CaseOrigin(case_id, name, "", {}, str(case["skip"]))
+    for turn in turns:
+        if not _is_text(turn.text):
+            reason = "it has no text, or begins with `file://`: write the message"
+            case["skip"] = turn.place.leave_out("user_content", reason).reason
+        if turn.answer and not _is_text(turn.answer):
+            turn.place.leave_out("final_response", "it begins with `file://`, which names a file here")
+    turns = [
+        replace(
+            turn,
+            text=turn.text if _is_text(turn.text) else "(no text)",
+            answer=turn.answer if _is_text(turn.answer) else "",
+        )
+        for turn in turns
+    ]
     if turns:
         evaluators = _add_turns(case, turns, criteria, place, entry, conversion)
     else:
@@ -396,9 +411,12 @@ def _report_unread(item: Mapping[str, Any], place: Place) -> None:
             place.at("intermediate_data", key).leave_out(key, reason)
 
 
+def _is_text(text: str) -> bool:
+    return bool(text.strip()) and not is_file(text)
+
+
 def _text(content: Any) -> str:
-    parts = content.get("parts") if isinstance(content, Mapping) else None
-    texts = [part.get("text") for part in parts or () if isinstance(part, Mapping)]
+    texts = [as_mapping(part).get("text") for part in as_list(as_mapping(content).get("parts"))]
     return "".join(text for text in texts if isinstance(text, str))
 
 
@@ -406,11 +424,10 @@ def _calls(invocation: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     data = invocation.get("intermediate_data")
     found: list[dict[str, Any]] = []
     if isinstance(data, Mapping):
-        uses = list(data.get("tool_uses") or ())
-        for event in data.get("invocation_events") or ():
-            content = event.get("content") if isinstance(event, Mapping) else None
-            parts = content.get("parts") if isinstance(content, Mapping) else None
-            uses += [part["function_call"] for part in parts or () if part.get("function_call")]
+        uses = list(as_list(data.get("tool_uses")))
+        for event in as_list(data.get("invocation_events")):
+            parts = as_list(as_mapping(as_mapping(event).get("content")).get("parts"))
+            uses += [part["function_call"] for part in parts if as_mapping(part).get("function_call")]
         named = [use for use in uses if isinstance(use, Mapping) and use.get("name")]
         found = [{"tool": str(use["name"]), "input": use.get("args") or {}} for use in named]
     return tuple(found)

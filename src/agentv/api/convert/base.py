@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
 
-from agentv.api.convert.report import ConversionReport, Place
+from agentv.api.convert.source import ConversionReport, Place
 from agentv.api.convert.writer import Commented, Remark, find_remarks, plain_data, write_eval
 from agentv.errors import SpecError
 from agentv.spec.evaluators import check_evaluators

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentv.api.convert.base import CaseOrigin, Ids, as_list, as_mapping, finish_case, missing_target, slug
+from agentv.api.convert.files import is_file
 from agentv.api.convert.source import SourceDocument
 from agentv.errors import FormatError
 from agentv.redaction.credential_patterns import is_credential_field
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentv.api.convert.base import Conversion
-    from agentv.api.convert.report import Place
+    from agentv.api.convert.source import Place
 
 Entity = tuple[Mapping[str, Any], "Place"]
 """One object of a file of the project, with its place."""
@@ -243,7 +244,7 @@ class _Project:
         known = {"method", "headers", "timeout", "path"}
         _report_unknown(config, known, place.at("config"), "a connector of EvalStudio has no such setting")
         target: dict[str, Any] = {"name": name, "provider": "http", "url": url + str(config.get("path") or "")}
-        if config.get("method") not in {None, "POST"}:
+        if config.get("method") not in (None, "POST"):
             target["method"] = str(config["method"])
         if type(config.get("timeout")) is int and config["timeout"] > 0:
             target["timeout_s"] = config["timeout"] / 1000
@@ -268,7 +269,7 @@ class _Project:
         secret = _secret(f"{name}-key", place.at("authValue"), "authValue")
         if kind == "api-key":
             return {"X-API-Key": secret}
-        if kind in {"bearer", "basic"}:
+        if kind in ("bearer", "basic"):
             return {"Authorization": f"{str(kind).capitalize()} {secret}"}
         place.at("authType").leave_out("authType", f"{kind!r} is not known")
         return {}
@@ -284,7 +285,7 @@ class _Project:
             chosen = as_mapping(given.get(use) or given.get("evaluation"))
             entry, _ = self._entities["llm-providers"].get(str(chosen.get("providerId")), ({}, None))
             provider, model, has_key = entry.get("provider"), chosen.get("model"), bool(entry.get("apiKey"))
-        if provider not in DEFAULT_MODELS:
+        if not isinstance(provider, str) or provider not in DEFAULT_MODELS:
             place.note("llmSettings", f"no model is named for {name!r}: name one")
             return missing_target(name, "name a model")
         if has_key:
@@ -339,8 +340,16 @@ class _Project:
         self, case: dict[Any, Any], scenario: Mapping[str, Any], place: Place, messages: list[Any]
     ) -> str:
         """Add the messages and the simulated user of a scenario; return the reason to skip it, if there is one."""
+        if any(isinstance(item, Mapping) and is_file(item.get("content")) for item in messages):
+            case["input"] = "(a message that begins with file)"
+            return (
+                place.at("messages").leave_out("messages", "one begins with `file://`, which names a file here").reason
+            )
         sent = [kept for at, item in enumerate(messages) if (kept := _message(item, place.at("messages", at)))]
         opening = sent.pop() if sent and sent[-1]["role"] == "user" else None
+        while opening and sent and sent[-1]["role"] == "user":
+            opening = {"role": "user", "content": f"{_text(sent.pop())}\n\n{_text(opening)}"}
+            place.at("messages").note("messages", "messages of the user in a row are one message here")
         turns = self._turns(scenario, place, [*sent, opening] if opening else [*sent, {"role": "user"}])
         goal = self._goal(scenario, place)
         if opening and (turns == 1 or goal is None):
@@ -410,7 +419,7 @@ class _Project:
                 where.note(key, "EvalStudio passes no scenario that has failure criteria alone; here one can pass")
             evaluators.append({"name": name, "type": "all_of", "not": True, "evaluators": [inner]})
         mode = scenario.get("failureCriteriaMode")
-        if mode not in {None, "every_turn", "on_max_messages"}:
+        if mode not in (None, "every_turn", "on_max_messages"):
             place.at("failureCriteriaMode").leave_out("failureCriteriaMode", f"{mode!r} is not known")
         return evaluators
 
@@ -467,10 +476,15 @@ def _secret(name: str, place: Place, key: str) -> str:
 
 def _message(item: Any, place: Place) -> dict[str, Any] | None:
     """Return a message that EvalStudio sends to the agent; `None` for one that it does not."""
-    if not isinstance(item, Mapping) or item.get("role") not in {"user", "assistant", "tool"}:
+    if not isinstance(item, Mapping) or item.get("role") not in ("user", "assistant", "tool"):
         is_system = isinstance(item, Mapping) and item.get("role") == "system"
         reason = "EvalStudio does not send it to the agent" if is_system else "it is no message"
         place.leave_out("messages", reason)
+        return None
+    content = item.get("content")
+    is_blocks = isinstance(content, list) and bool(content) and all(isinstance(block, Mapping) for block in content)
+    if not is_blocks and not (isinstance(content, str) and content.strip()) and not item.get("tool_calls"):
+        place.leave_out("messages", "it has no text")
         return None
     for key in item:
         if key not in {*_MESSAGE_KEYS, "id", "metadata"}:
@@ -478,12 +492,16 @@ def _message(item: Any, place: Place) -> dict[str, Any] | None:
     if item.get("metadata"):
         place.at("metadata").leave_out("messages.metadata", "EvalStudio does not send it to the agent")
     kept = {key: item[key] for key in _MESSAGE_KEYS if item.get(key) is not None}
-    content = kept.get("content")
     if isinstance(content, list) and all(
         isinstance(block, Mapping) and set(block) == {"type", "text"} for block in content
     ):
         kept["content"] = "\n".join(str(block["text"]) for block in content)
     return {**kept, "content": kept.get("content", "")}
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    content = message["content"]
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
 
 
 def _is_only_explanation(scenario: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from agentv.api.convert.source import SourceDocument
 from agentv.errors import FormatError
 
 if TYPE_CHECKING:
-    from agentv.api.convert.report import Place
+    from agentv.api.convert.source import Place
 
 PREFIX = "file://"
 SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb", ".go")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agentv.api.convert.base import Conversion
-    from agentv.api.convert.report import Place
+    from agentv.api.convert.source import Place
 
 CHECKS = "openai_checks.py"
 MAX_INLINE = 30

@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
-from jinja2 import ChainableUndefined, TemplateError
+from jinja2 import ChainableUndefined, Template, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 
 _TAG = re.compile(r"\{%|\{#")
 _PLACEHOLDER = re.compile(r"\{\{-?(.*?)-?\}\}", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*")
+_PLAIN_NAME = re.compile(
+    r"(?!(?:true|false|none|not|and|or|in|is|if|else|loop|self|range|dict|lipsum|cycler|joiner|namespace)\b)"
+    r"[A-Za-z_]\w*",
+    re.IGNORECASE | re.ASCII,
+)
 _MARGIN = re.compile(r"\{\{-|-\}\}")
 
 
@@ -73,6 +79,24 @@ _ENVIRONMENT.filters["dump"] = _dump
 _BUILTIN_NAMES = re.compile(r"\b(?:env|process|_conversation)\b")
 
 
+@lru_cache(maxsize=512)
+def _compiled(text: str) -> Template:
+    return _ENVIRONMENT.from_string(text)
+
+
+def _fill_plain(text: str, values: Mapping[str, Any]) -> str | None:
+    """Return a template of names alone with their values; `None` if it has to be compiled."""
+    if "{%" in text or "{#" in text or _MARGIN.search(text):
+        return None
+    parts = _PLACEHOLDER.split(text)
+    for at in range(1, len(parts), 2):
+        name = parts[at].strip()
+        if name not in values or not _PLAIN_NAME.fullmatch(name):
+            return None
+        parts[at] = str(_finalize(values[name]))
+    return "".join(parts) if "{{" not in "".join(parts[::2]) else None
+
+
 def render(text: str, values: Mapping[str, Any]) -> str:
     """Return a template with its values filled in; raise `RenderError`."""
     if "{{" not in text and "{%" not in text:
@@ -85,8 +109,11 @@ def render(text: str, values: Mapping[str, Any]) -> str:
     if "_conversation" in text and "_conversation" not in values:
         msg = "its template uses `_conversation`"
         raise RenderError(msg)
+    plain = _fill_plain(text, values)
+    if plain is not None:
+        return plain
     try:
-        return _ENVIRONMENT.from_string(text).render(dict(values))
+        return _compiled(text).render(dict(values))
     except (TemplateError, ValueError, TypeError, ArithmeticError, AttributeError, LookupError) as error:
         msg = f"its template cannot be rendered: {error}"
         raise RenderError(msg) from error

@@ -94,10 +94,11 @@ def _problem(session: Session) -> str | None:
     """Return the reason why a session cannot be a case."""
     if session.response.error is not None:
         return f"the agent failed: {session.response.error.message}"
-    if not any(message.role == "user" and message.text for message in session.input_messages):
-        return "the words of the user were not captured"
-    if not any(message.role == "assistant" for message in session.response.output_messages or ()):
-        return "it has no messages of the agent"
+    for number, exchange in enumerate(split_session(session), 1):
+        if not any(message.role == "user" and message.text for message in exchange.user):
+            return f"the words of the user were not captured in turn {number}"
+        if not _said(exchange):
+            return f"it has no messages of the agent in turn {number}"
     return None
 
 
@@ -117,12 +118,12 @@ def _case(session: Session, notes: list[str]) -> tuple[dict[str, Any], dict[str,
     if len(exchanges) == 1:
         prompt = session.input_messages
         lone = len(prompt) == 1 and isinstance(prompt[0].content, str)
-        case["input"] = prompt[0].content if lone else [_plain(message) for message in prompt]
+        case["input"] = prompt[0].content if lone else _history(prompt)
         case["evaluators"] = [_checks(exchanges[0], notes)]
         return case, {"id": session.id, **replies[0]}
     history = session.input_messages[: question_start(session.input_messages)]
     if history:
-        case["input"] = [_plain(message) for message in history]
+        case["input"] = _history(history)
     case["turns"] = [
         {"user": "\n\n".join([message.text for message in exchange.user]), "evaluators": [_checks(exchange, notes)]}
         for exchange in exchanges
@@ -145,6 +146,11 @@ def _checks(exchange: Exchange, notes: list[str]) -> dict[str, Any]:
     unknown = dict.fromkeys(call.tool for call in calls if call.input is UNSET)
     notes += [f"The arguments of {tool} were not captured." for tool in unknown]
     return expected_calls(calls)
+
+
+def _history(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return messages of the input; those of which nothing was captured are left out."""
+    return [_plain(message) for message in messages if message.text or _named(message)]
 
 
 def _plain(message: Message) -> dict[str, Any]:

@@ -12,9 +12,8 @@ from agentv.api.sessions.runs import question_start, split_session
 from agentv.formats.fields import MISSING_CALLS
 from agentv.jsonio import dump_json
 from agentv.model.response import Unread
-from agentv.model.session import Session
 from agentv.scoring.calls import resolve_calls
-from agentv.traces.session_files import write_session
+from agentv.traces.session_files import session_of_run, write_session
 from agentv.traces.spans.writer import EvaluationResult, SpanSession, SpanTurn, write_evaluations, write_spans
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from agentv.model.response import ProviderResponse
     from agentv.model.results import EvaluatorResult
+    from agentv.model.session import Session
     from agentv.model.stored import StoredRun
 
 ConvertForm = Literal["compact", "openai", "adk", "otlp"]
@@ -79,22 +79,7 @@ def lines_of_run(run: StoredRun, execution_id: str) -> Iterator[bytes]:
     record, response = record_of(run), response_of(run)
     if record is None or response is None:
         return
-    case = case_of(run)[0]
-    prompt = case.input_messages
-    if response.turns:  # whose messages include those of the user in the first turn
-        messages, asked = response.output_messages or (), response.turns[0].user_messages
-        prompt = (*prompt, *messages[:asked])
-        response = replace(response, output_messages=messages[asked:], turns=())
-    session = Session(
-        id=run.own_id or f"{execution_id}-{run.key}",
-        format="agentv",
-        place=run.place,
-        input_messages=prompt,
-        response=response,
-        case_id=run.case_id,
-        started_at=run.started_at,
-        agent=run.target,
-    )
+    session = session_of_run(run, run.own_id or f"{execution_id}-{run.key}", case_of(run)[0], response)
     resource = {
         "service.name": run.target,
         "agentv.run_id": session.id,

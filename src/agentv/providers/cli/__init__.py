@@ -11,7 +11,7 @@ from msgspec import Meta
 from agentv.errors import FormatError, Problem, ProviderError
 from agentv.jsonio import replace_surrogates
 from agentv.process import ProcessResult, run
-from agentv.providers.base import ProviderBase, failure
+from agentv.providers.base import ProviderBase, check_names, failure
 from agentv.providers.cli.code_arguments import find_code_arguments
 from agentv.providers.cli.command import (
     IN_WORKSPACE,
@@ -41,7 +41,6 @@ _NAME_IN_BRACES = re.compile(r"(?<!\$)\{([A-Za-z][A-Za-z0-9_-]*)\}")  # `${NAME}
 _TEXT_OF_CASE = re.compile(r"\{(prompt|case_id|thread_id)\}")
 """Placeholders whose values come from the case or from a reply, and so may be anything."""
 _NAME_IN_TWO_BRACES = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
-_VARIABLE = re.compile(r"[^\s=$%{}\0]+")
 _OF_ONE_REQUEST = ("prompt", "case_id", "attempt", "conversation_id", "thread_id", "turn")
 _REFUSED: dict[str, tuple[str, ...]] = {
     "batch": _OF_ONE_REQUEST,
@@ -95,14 +94,6 @@ def check_code_placeholders(command: tuple[str, ...], path: str) -> Iterator[Pro
             danger = f"{what} would be run as code by `{code.program}`, whatever the case contains"
             fix = f"{code.fix}, or use `{{input_file}}`; `allow_code_placeholders: true` if it is meant"
             yield Problem(f"{path}[{index}]", f"{danger}: {fix}")
-
-
-def check_names(names: tuple[str, ...], path: str) -> Iterator[Problem]:
-    """Yield the problems of names of environment variables."""
-    for index, name in enumerate(names):
-        if not _VARIABLE.fullmatch(name):
-            expected = "the name of an environment variable alone: its value comes from the environment"
-            yield Problem(f"{path}[{index}]", f"expected {expected}, got {name!r}")
 
 
 def check_mode(mode: Mode, key: str, belongs_to: Mode, path: str, *, is_default: bool) -> Iterator[Problem]:

@@ -10,8 +10,7 @@ from msgspec.structs import force_setattr
 
 from agentv.errors import Problem
 from agentv.files import is_import_path
-from agentv.providers.base import ProviderBase
-from agentv.providers.cli import check_names
+from agentv.providers.base import ProviderBase, check_names
 
 if TYPE_CHECKING:
     from agentv.model.request import Scope

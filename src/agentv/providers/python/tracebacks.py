@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import sysconfig
+from functools import cache
 from pathlib import Path
 from traceback import FrameSummary, extract_tb, format_exception
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,13 @@ if TYPE_CHECKING:
 MAX_FRAMES = 3
 MAX_TRACEBACK = 20_000
 _PACKAGE = Path(__file__).resolve().parents[2]
-_LIBRARIES = tuple({
-    Path(path).resolve() for name, path in sysconfig.get_paths().items() if name in ("stdlib", "platstdlib", "purelib")
-})  # fmt: skip
+
+
+@cache
+def _library_folders() -> tuple[Path, ...]:
+    """Return the folders of installed packages and of the standard library."""
+    paths = sysconfig.get_paths()
+    return tuple({Path(paths[name]).resolve() for name in ("stdlib", "platstdlib", "purelib") if name in paths})
 
 
 class BlockedLoopError(BaseException):
@@ -81,7 +86,7 @@ def _is_user_code(frame: FrameSummary) -> bool:
     path = Path(frame.filename)
     if frame.filename.startswith("<frozen") or {"site-packages", "dist-packages"} & set(path.parts):
         return False
-    return not any(_is_below(frame.filename, folder) for folder in _LIBRARIES)
+    return not any(_is_below(frame.filename, folder) for folder in _library_folders())
 
 
 def _is_below(file: str, folder: Path) -> bool:
@@ -93,7 +98,7 @@ def _format(frame: FrameSummary, root: str | None) -> str:
     base = Path(root or Path.cwd()).resolve()
     name = path.relative_to(base) if path.is_relative_to(base) else path
     if not _is_user_code(frame):
-        folders = [*_LIBRARIES, *map(Path, filter(None, sys.path))]
+        folders = [*_library_folders(), *map(Path, filter(None, sys.path))]
         folders = [folder for folder in folders if path.is_relative_to(folder)]
         name = path.relative_to(max(folders, key=lambda folder: len(folder.parts))) if folders else path
     source = f": {frame.line}" if frame.line else ""

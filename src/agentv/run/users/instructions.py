@@ -50,6 +50,19 @@ _STYLE = (
 )
 _META = (
     (
+        r"(?:goal|objective|task|role|aim|purpose) (?:in|of|for) this (?:conversation|chat|dialog\w*|exercise|call|test"
+        r"|simulation)"
+    ),
+    r"(?:according to|as per) (?:the|my) (?:rules|description|sheet|card),? i",
+    r"i should (?:now )?(?:say goodbye|end the conv)",
+    r"note to self|user is \w+-?\w*,|facts?: \w|\w+: (?:unknown|null|n/a)\b|not to (?:reveal|disclose|give away)",
+    r"i(?:'ve been| was| have been| am|'m) (?:instructed|tasked|briefed|assigned|programmed)(?! by)",
+    (
+        r"(?:told|asked|instructed|supposed|meant) to (?:accept|insist|object|negotiate|play|pretend|portray|pose as"
+        r"|act (?:as|like)|simulate)"
+    ),
+    r"ending (?:the|this) conversation|in meiner rolle|in my role as an?",
+    (
         r"(?:as|i'm|i am|being|me as|pretending to be|posing as) (?:an?|the) (?:simulated|fictional|fictitious|pretend"
         r"|virtual|fake|"
         r"mock|test|language|ai)\b"
@@ -101,7 +114,10 @@ _META = (
         r"(?: now| been)? (?:reached|achieved|fulfilled|completed?|accomplished|met|done)"
     ),
     r"(?:user )?(?:goal|objective|task) (?:achieved|reached|fulfilled|completed?|accomplished)",
-    r"(?:completes?|fulfil?ls?|reaches|achieves?|meets) (?:the|my) (?:goal|objective|task|mission|scenario|assignment)",
+    (
+        r"(?:completes?|concludes?|finishes|fulfil?ls?|reaches|achieves?|meets) (?:the|my) (?:goal|objective|task"
+        r"|mission|scenario|assignment)"
+    ),
     (
         r"(?:none|nothing|no \w+|not|isn't|wasn't|aren't|weren't)(?: is| was| were| are)? (?:specified|given|listed"
         r"|provided|defined"
@@ -166,7 +182,8 @@ _noun = compile_pattern(
             (
                 rf"{_PARAGRAPH} (?:all )?(?:of )?{_OWNERS} (?:own |user |test |given |original |current |list of )*"
                 r"(?P<b>instructions?|guidelines?|prompt|brief|scenario|script|task|objective|mission|assignment"
-                r"|facts|profile|setup|directives?|backstory|anweisung(?:en)?|auftrag|aufgabe|rolle|vorgaben?|consignes?"
+                r"|facts|profile|setup|directives?|backstory|anweisung(?:en)?|auftrag|aufgabe|rolle|vorgaben?"
+                r"|consignes?"
                 r"|instrucciones|papel|guion|istruzioni|ruolo|instruções|instructies|opdracht)\b"
             ),
         )

@@ -110,7 +110,8 @@ _STRONG = (
         r"\b.{0,50}\b(?:for you|your)\b"
     ),
     (
-        r"let me know if you(?:'d| would)? (?:like me to|have any|need (?:any|further|more|help)|like (?:help"
+        r"let me know if you(?:'d| would)? (?:like me to|have any"
+        r"|need (?:(?:any|further|more) )?(?:help|assist|info|support)|like (?:help"
         r"|more))(?!.*from me)"
     ),
     r"(?:feel free to|don't hesitate to|do not hesitate to) (?:ask|reach out|contact|get in touch|call|write|let)",
@@ -142,8 +143,26 @@ _STRONG = (
         r"|pour votre (?:demande|intérêt))"
     ),
     r"come posso aiutar|in cosa posso|posso ajudar|como posso ajudar|hoe kan ik u helpen|waarmee kan ik",
+    r"(?:please )?accept our|(?:can|could) we do to (?:keep|help)",
+    r"kann ich .{0,30}für sie tun|ich habe (?:ihnen|dir) ",
+    rf"{_I}{_ADVERBS} looked (?:into|up|at) your",
 )
 _WEAK = (
+    (
+        r"are you looking for|(?:i|we) should know|(?:you|your \w+) need (?:help|assistance)|do you have any (?:allerg"
+        r"|prefer)"
+    ),
+    r"(?:which|what)(?: \w+){0,3} (?:does|do|is|are|did) your |for your (?:safety|security|convenience|protection)",
+    r"you (?:could|can|may|might want to|may want to|should)(?: also)? try|it sounds like|sent to you\b",
+    r"would you prefer|i understand (?:this|that|it) (?:can|must|is)",
+    r"please (?:try|reinstall|restart|make|hold) (?!again)",
+    r"you(?:'ll| will| should)(?: \w+)? (?:be|see|receive|get) ",
+    r"(?:i'll|i will|i can|let me) (?:suggest|recommend|calculate)",
+    r"tell me (?:more )?(?:about )?(?:what|how|which|more|when) you",
+    r"your (?:taste|level|style|health|budget|stay|trip)\b",
+    r"bring (?:it|them|him|her|your \w+) (?:in|along|to us)|don't forget to|remember to|let me know if you need",
+    r"(?:corrected|fixed|adjusted|updated|changed) (?:the|your|it)\b(?=.*\b(?:you|your)\b)",
+    r"at no (?:extra )?(?:cost|charge)",
     r"(?:i'd|i would|we|we'd|i)(?: strongly| highly)? (?:recommend|suggest|advise|encourage)\b",
     (
         r"(?:please|kindly) (?:make sure|ensure|be aware|be advised|note that|follow|allow|keep|ask visitors|change"
@@ -238,12 +257,6 @@ _WEAK = (
         r"(?:first|next|then),? (?:please )?(?:tell me|check|make sure|try|open)|let me know how (?:that|it) (?:goes"
         r"|went|works)"
     ),
-    (
-        r"(?:our|we) (?:\w+ )?(?:technician|plumber|staff|specialist|expert|advisor|consultant|customer|visitor|guest"
-        r"|session"
-        r"|course|office|store|branch|policy|opening|ward|club|clinic|department|service|range|offer|website|shop"
-        r"|class)(?:es|s)?\b"
-    ),
     r"(?:i|we)(?:'ll| will|'d| would)? (?:also |still |just )?need (?:to know|you to|some|a few|more)\b",
     rf"(?:i|we)(?:'ve| have|'ll| will| can)(?:{_ADVERBS}) {_SERVE} (?:you|your)\b",
     r"to (?:process|complete|proceed with|finali[sz]e|look into|help) (?:your|this|the|you)\b",
@@ -281,10 +294,17 @@ _MY = re.compile(
 )
 _OFFERS = re.compile(r"\b(?:volunteer|donat|help out|apply|application|job|offer|sell)\w*", re.IGNORECASE)
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i'd|i'll|i've|me|my|mine|we|us|our|ours)\b", re.IGNORECASE)
+_ASKS_AGENT = re.compile(
+    r"\b(?:can|could) you (?!tell|share|confirm|provide|describe|give|verify|send (?:me|us|your))\w+", re.IGNORECASE
+)
+_MINE = re.compile(r"\bmy \w|(?:^|[.!?]\s+)My \w")
 _WE = re.compile(r"\b(?:we|our|us|ours)\b", re.IGNORECASE)
 _INSTITUTION = re.compile(
-    r"\bour\b|\bwe(?:'ll|'re open| will| offer| provide| recommend| kindly| ask| wish| regret| only| currently)\b"
-    r"|\b(?:to|with|contact|let|joining|choosing|tell) us\b",
+    r"\bour\b|\b(?:to|with|contact|let|joining|choosing|tell|leave|visit|join|call) us\b"
+    r"|\bwe\b(?!'re|'d|'ve| are| were| was| had| have| need| want| would| got| get| live| can| could| don't| do| didn't"
+    r"| did| might| may| both| thought| think| know| come| stay| leave| left| arrive| all| just| also| never| always"
+    r"| should| must| usually| like| love| took| bought| paid| ordered| booked| went| use| make| pay"
+    r"|'ll (?:be|take|pick|come|do|bring|pay)| will (?:be|take|pick|come|bring|pay))\b",
     re.IGNORECASE,
 )
 _OWN_MATTER = re.compile(
@@ -328,13 +348,14 @@ def find_reversed_role(message: str, speakers: Speakers) -> str | None:
     for thing in _owned_things(text, speakers):
         weight += 1.0
         found = found or f"your {thing}"
-    if _INSTITUTION.search(text) and not any(_WE.search(own) for own in speakers.own):
+    if speakers.other and _INSTITUTION.search(text) and not any(_WE.search(own) for own in speakers.own):
         weight += 1.0
         found = found or "we"
     weight += 1.0 if any(_is_status(text, thing) for thing in _owned_things(text, speakers)) else 0.0
     if is_asked and not _is_own_matter(text):
         weight += 1.0
-    weight -= 1.0 if _MY.search(text) else 0.0
+    weight -= 1.0 if _MINE.search(text) else 0.0
+    weight -= 0.5 if _ASKS_AGENT.search(text) else 0.0
     if weight and _is_information(text):
         weight += 0.5
     return " ".join(found.split()) if weight >= REVERSED else None

@@ -58,7 +58,7 @@ _COURTESY = re.compile(
     r"|wish(?:es)?|help)"
     r"|\b(?:that|this|it)\s+(?:be\s+)?(?:all|everything)\b|\ball\s+for\s+(?:today|now)"
     r"|\b(?:help|assist|do)\s+(?:you\s+)?(?:with\s+)?(?:(?:any|some)thing|today|further|more\s+for\s+you)"
-    r"|\bhow\s+(?:else\s+)?(?:can|may)\s+(?:i|we)\s+help|\bfurther\s+(?:assistance|help|support)"
+    r"|\b(?:how|what)\s+(?:else\s+)?(?:can|may)\s+(?:i|we)\s+(?:help|do\s+for)|\bfurther\s+(?:assistance|help|support)"
     r"|\b(?:was|is|did|does|has)\s+(?:this|that|it|everything|all|i|my\s+\w+)\b.{0,40}"
     r"\b(?:help(?:ed|ful)?|clear|answer(?:ed)?|useful|sense|solved?|worked|work|resolved?)\b"
     r"|\b(?:rate|rating|feedback|survey|review|newsletter|satisfied)\b|\bhow\s+are\s+you|\b(?:and"
@@ -100,6 +100,10 @@ _ACCEPTED = re.compile(
     r"|all\s+right|cool|fantastic|awesome|nice|gladly|gerne|passt|parfait|perfecto|perfetto|thanks|thank\s+you)\b",
     re.IGNORECASE,
 )
+_APPROVED = re.compile(
+    r"\bthat(?:'s| is| works| would be| will be| sounds)(?: \w+)? (?:fine|ok|okay|good|great|perfect|all right)\b",
+    re.IGNORECASE,
+)
 _PARTICLE = re.compile(
     r"(?:^|[.!?,;:-]\s*|\b(?:oh|well|so|hm+|um|and|thanks|thank you|ok|okay)\s+)"
     r"(?:yes|yeah|yep|yup|ye|y|no|nope|nah|sure|absolutely|definitely|of course|certainly|please do|please don't"
@@ -131,7 +135,7 @@ _LEAVING = re.compile(
 """Parts of a message that only end a conversation, with the words that belong to them."""
 _PUT_OFF = re.compile(
     r"\b(?:i|we)(?:'ll| will|'d| would| have to| need to| must| should)\b(?!\s+(?:be\s+(?:there|back)"
-    r"|like\s+to\s+thank|thank"
+    r"|like\s+to\s+thank|thank|wait|see\s+you|look\s+forward|take\s+care"
     r"|love\s+it|enjoy))|\b(?:don't|do not|doesn't|not)\s+(?:know|sure|want|need)|\bno\s+(?:idea|clue)|\blater\s+on\b"
     r"|\bthink\s+(?:about|it\s+over)|\bget\s+back\b|\bnever\s+mind\b|\bchanged\s+my\s+mind\b|\bforget\s+it\b",
     re.IGNORECASE,
@@ -156,7 +160,8 @@ _COURTESY_WORDS = word_set(
     "such "
     "rest enjoy have had having being fast quick quickly response reply explaining explanation explained understanding "
     "understood understand arranging arranged sorting clearing noted covers covered leave leaving go going off head "
-    "phew whew yum yummy yippee hooray hurray relief answers anyway anyways indeed though truly heaps loads tons "
+    "doctor organising organizing phew whew yum yummy yippee hooray hurray relief answers anyway anyways indeed "
+    "though truly heaps loads tons "
     "sincerely kindly highly extremely saved holiday finished finish complete completed conversation chat here's "
     "end ended concludes conclude pleasure job work efficient "
     "easy simple smooth "
@@ -264,6 +269,8 @@ def is_put_off(message: str) -> bool:
 
 def _is_accepted(text: str) -> bool:
     """Tell whether a message approves of something, beyond thanks."""
+    if _APPROVED.search(text):
+        return True
     without = re.sub(
         r"\b(?:good\s+to\s+know|good\s*(?:bye|day|night|evening)|(?:a|very)\s+\w+\s+(?:day|one|evening|weekend))",
         " ",

@@ -153,7 +153,7 @@ def _type_of(name: str) -> FactType:
 
 def _form_of(name: str) -> re.Pattern[str] | None:
     """Return the form of a question for a fact."""
-    labels = _labels(name)
+    labels = [*_labels(name), *(["place"] if name.endswith("place") else [])]
     return next((form for keys, form in _QUESTION_FORMS if any(label in keys for label in labels)), None)
 
 
@@ -203,7 +203,8 @@ def _tells_value(text: str, kind: FactType, known: KnownValues, heard: set[str])
     if kind == "number":
         return any(number > 1 and not known.has_number(number) for number in word_numbers(text))
     if kind == "date":
-        return any(not set(words(match[0])) <= heard for match in _TIME_WORDS.finditer(text))
+        is_hour = any(number > 1 and not known.has_number(number) for number in word_numbers(text))
+        return is_hour or any(not set(words(match[0])) <= heard for match in _TIME_WORDS.finditer(text))
     return not _EVADED.search(plain(text)) and bool(content_words(text) - heard - _FILLERS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,10 @@ MIGRATION_LOCK = 0x61677476_00000001
 """Number of the advisory lock under which one process at a time applies migrations."""
 
 
-def migration_files() -> list[Path]:
+@cache
+def migration_files() -> tuple[Path, ...]:
     """Return the migrations in order; the first is number 1."""
-    return sorted(MIGRATIONS.glob("[0-9]*.sql"))
+    return tuple(sorted(MIGRATIONS.glob("[0-9]*.sql")))
 
 
 def migrate(connection: psycopg.Connection[Any], address: ServerAddress) -> None:
@@ -38,6 +40,7 @@ def migrate(connection: psycopg.Connection[Any], address: ServerAddress) -> None
     check_version(version, len(migrations), address)
     try:
         with connection.transaction():
+            set_search_path(connection, address)
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
             version = find_version(connection, address.schema)
             check_version(version, len(migrations), address)
@@ -48,6 +51,12 @@ def migrate(connection: psycopg.Connection[Any], address: ServerAddress) -> None
                 connection.execute("UPDATE store_version SET version = %s", (number,))
     except errors.InsufficientPrivilege as error:
         raise StoreError(_explain_privileges(version, address, error)) from error
+
+
+def set_search_path(connection: psycopg.Connection[Any], address: ServerAddress, *, is_local: bool = True) -> None:
+    """Let names of tables refer to the schema of the store, in this transaction or in the whole session."""
+    schema = '"' + address.schema.replace('"', '""') + '"'
+    connection.execute("SELECT set_config('search_path', %s, %s)", (schema, is_local))
 
 
 def find_version(connection: psycopg.Connection[Any], schema: str) -> int:

@@ -25,9 +25,10 @@ RUN_INDEX = "0008_run_index"
 BLOCK = 500
 
 
-def migration_files() -> list[Path]:
+@cache
+def migration_files() -> tuple[Path, ...]:
     """Return the migrations in order; the first is number 1."""
-    return sorted(MIGRATIONS.glob("[0-9]*.sql"))
+    return tuple(sorted(MIGRATIONS.glob("[0-9]*.sql")))
 
 
 def migrate(connection: sqlite3.Connection, name: str) -> None:

@@ -286,7 +286,7 @@ def test_providers_become_targets(tmp_path: Path) -> None:
         {
             "name": "file://agent.py",
             "provider": "python",
-            "function": "./promptfoo_provider.py:call_provider",
+            "function": "./promptfoo_checks.py:call_provider",
             "args": {"file": "agent.py"},
         },
         {

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentv.api.convert.agentv_npm import metrics, rubrics
+from agentv.api.convert.agentv_npm import graders
 from agentv.api.convert.base import UntranslatableError, check_evaluator
 from agentv.api.convert.files import read_structured
 from agentv.api.convert.js_regex import RegexError, translate_regex
@@ -18,7 +18,7 @@ from agentv.api.convert.writer import Commented, Remark
 if TYPE_CHECKING:
     from agentv.api.convert.agentv_npm.targets import TargetTable
     from agentv.api.convert.base import Conversion
-    from agentv.api.convert.report import Place
+    from agentv.api.convert.source import Place
 
 GRADER = "agentv_grader.py"
 _MODES = {"any_order", "in_order", "exact", "superset", "subset"}
@@ -61,7 +61,11 @@ class Graders:
         lost: list[Any] = []
         for sentence, place in sentences:
             try:
-                texts.append(str(self._rendered(sentence)).strip())
+                text = str(self._rendered(sentence)).strip()
+                if not text:
+                    lost.append(Remark(place.leave_out("assertion", "it is empty").remark))
+                    continue
+                texts.append(text)
                 place.report.count(place, is_translated=True, is_deterministic=False)
             except UntranslatableError as error:
                 lost.append(Remark(place.leave_out("assertion", str(error)).remark))
@@ -113,10 +117,10 @@ class Graders:
             "expected-tool-calls": self._expected_calls,
             "expected-messages": self._expected_calls,
             "skill-trigger": self._skill,
-            "field-accuracy": lambda item, _: metrics.field_accuracy(item, self._expected),
+            "field-accuracy": lambda item, _: graders.field_accuracy(item, self._expected),
             **dict.fromkeys(_SCRIPTS, self._script),
             **dict.fromkeys(_JUDGED, self._judged),
-            **metrics.CONVERTERS,
+            **graders.CONVERTERS,
         }
         return own[kind](entry, place) if kind in own else None
 
@@ -294,7 +298,7 @@ class Graders:
         return {**evaluator, "config": settings} if settings else evaluator
 
     def _judged(self, entry: Mapping[str, Any], place: Place) -> dict[str, Any]:
-        found = rubrics.convert_judge(entry, self._criteria, place, self._rendered)
+        found = graders.convert_judge(entry, self._criteria, place, self._rendered)
         name = self._find_judge(entry.get("target", entry.get("provider")), place)
         return {**found, "judge": name} if name is not None else found
 

@@ -20,12 +20,10 @@ from agentv.api.convert.base import (
     slug,
 )
 from agentv.api.convert.files import find_file, find_files, is_file, read_json_lines, read_rows, read_structured
-from agentv.api.convert.promptfoo.inputs import make_input
 from agentv.api.convert.promptfoo.options import TestOptions
-from agentv.api.convert.promptfoo.prompts import read_prompts
+from agentv.api.convert.promptfoo.prompts import make_input, read_prompts
 from agentv.api.convert.promptfoo.tests import scenario_tests
-from agentv.api.convert.report import Place
-from agentv.api.convert.source import SourceDocument, TableDocument
+from agentv.api.convert.source import Place, SourceDocument, TableDocument
 from agentv.api.convert.templates import has_template, names_in
 from agentv.api.convert.writer import Commented, Remark
 from agentv.errors import FormatError
@@ -271,7 +269,9 @@ class AgentVSuite:
             place.at("on_turn_failure").note("on_turn_failure", "all turns are run here, and then evaluated")
         try:
             history = self._history(case, values, place)
-            turns = [self._turn(turn, case, values, place.at("turns", at)) for at, turn in enumerate(case["turns"])]
+            turns = [
+                self._turn(turn, case, values, place.at("turns", at)) for at, turn in enumerate(_list(case["turns"]))
+            ]
         except UntranslatableError as error:
             place.at("turns").leave_out("turns", str(error))
             entry["input"] = "(a conversation)"
@@ -288,6 +288,9 @@ class AgentVSuite:
         """Return the messages before the first turn; raise `UntranslatableError`."""
         before = case.get("input", case.get("input_messages", values.get("input")))
         history = _as_messages(self._messages(before, self._data.get("input"), [], place)) if before else []
+        if not isinstance(case["turns"], list):
+            msg = "its turns are no list"
+            raise UntranslatableError(msg)
         if history and history[-1]["role"] == "user":
             msg = "its input ends with a message of the user, before the first turn"
             raise UntranslatableError(msg)
@@ -348,7 +351,7 @@ class AgentVSuite:
     def _messages(self, written: Any, prefix: Any, files: list[Any], place: Place) -> Any:
         """Return an input as ours: a text, or messages whose blocks are texts."""
         if isinstance(written, str) and not prefix and not files:
-            return written
+            return self._text(written, place)
         messages = [*_as_messages(prefix), *_as_messages(written)]
         if not messages:
             msg = "it has no input"
@@ -362,17 +365,27 @@ class AgentVSuite:
         only = len(result) == 1 and set(result[0]) == {"role", "content"} and result[0]["role"] == "user"
         return result[0]["content"] if only and isinstance(result[0]["content"], str) else result
 
+    def _text(self, text: str, place: Place) -> str:
+        """Return a text; the file that it names is copied. Raise `UntranslatableError` for one that cannot be used."""
+        if "\0" in text:
+            msg = "its input holds a NUL character"
+            raise UntranslatableError(msg)
+        if not is_file(text):
+            return text
+        return f"file://{self._conversion.copy(find_file(text.strip(), place.document.folder))}"
+
     def _content(self, content: Any, place: Place) -> Any:
         if isinstance(content, str):
-            return content
+            return self._text(content, place)
         if isinstance(content, Mapping):
             return json.dumps(content, ensure_ascii=False)
         blocks: list[dict[str, Any]] = []
         for block in _list(content):
             if isinstance(block, str):
-                blocks.append({"type": "text", "text": block})
+                blocks.append({"type": "text", "text": self._text(block, place)})
             elif isinstance(block, Mapping) and block.get("type") == "text":
-                blocks.append({"type": "text", "text": str(block.get("value", block.get("text", "")))})
+                text = str(block.get("value", block.get("text", "")))
+                blocks.append({"type": "text", "text": self._text(text, place)})
             elif isinstance(block, Mapping) and block.get("type") == "file":
                 blocks.append(self._file_block(str(block.get("value") or block.get("path") or ""), place))
             else:

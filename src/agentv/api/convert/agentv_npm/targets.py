@@ -14,7 +14,7 @@ from agentv.errors import FormatError
 
 if TYPE_CHECKING:
     from agentv.api.convert.base import Conversion
-    from agentv.api.convert.report import Place
+    from agentv.api.convert.source import Place
 
 _FILES = ("targets.yaml", "providers.yaml", "config.yaml")
 _ENV = re.compile(r"\$\{\{\s*(\w+)\s*\}\}")

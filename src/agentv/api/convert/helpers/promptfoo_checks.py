@@ -1,17 +1,20 @@
-"""Checks of promptfoo as Python functions: what they do there, they do here.
+"""Checks and Python providers of promptfoo as functions: what they do there, they do here.
 
 `agentv convert-eval` puts this file beside an eval that needs it. Each function is one check of a `python` evaluator;
-its parameters after the first are the keys of the evaluator's `config`.
+its parameters after the first are the keys of the evaluator's `config`. `call_provider` is a `python` target.
 """
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
+import inspect
 import json
 import math
 import re
 import textwrap
 import urllib.request
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -119,15 +122,8 @@ def run_code(ctx: Any, code: str, **settings: Any) -> dict[str, Any]:
 
 def run_file(ctx: Any, file: str, function: str = "get_assert", **settings: Any) -> dict[str, Any]:
     """Call a function of a file beside this one with `output` and `context`."""
-    path = Path(__file__).parent / file
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        msg = f"{file} cannot be loaded"
-        raise ValueError(msg)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     try:
-        result = getattr(module, function)(_output(ctx, settings), _context(ctx, settings))
+        result = getattr(_load(file), function)(_output(ctx, settings), _context(ctx, settings))
     except Exception as error:
         return {"score": 0, "misses": [f"it raised {type(error).__name__}: {error}"]}
     return _verdict(result, settings)
@@ -327,3 +323,44 @@ def error_spans(
     share = 100 * errors / len(spans)
     held = (max_count is None or errors <= max_count) and (max_percentage is None or share <= max_percentage)
     return held, f"{errors} of {len(spans)} spans are errors"
+
+
+def call_provider(
+    request: Any, *, file: str, function: str = "call_api", config: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Call the provider with the prompt of a request and return its output."""
+    messages = request.input_messages
+    alone = len(messages) == 1 and isinstance(messages[0].content, str)
+    prompt = messages[0].content if alone else json.dumps([{"role": m.role, "content": m.content} for m in messages])
+    result = getattr(_load(file), function)(prompt, {"config": config or {}}, {"vars": dict(request.vars or {})})
+    if inspect.isawaitable(result):
+        result = asyncio.run(_wait(result))
+    if not isinstance(result, dict):
+        return {"text": str(result)}
+    if result.get("error"):
+        return {"error": str(result["error"])}
+    output = result.get("output")
+    reply: dict[str, Any] = {"text": output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)}
+    usage = result.get("tokenUsage") or result.get("token_usage") or {}
+    if usage:
+        names = {"prompt": "input_tokens", "completion": "output_tokens", "total": "total_tokens"}
+        reply["tokens_usage"] = {ours: usage[theirs] for theirs, ours in names.items() if usage.get(theirs) is not None}
+    if result.get("cost") is not None:
+        reply["cost_usd"] = result["cost"]
+    return {**reply, **(result.get("metadata") or {})}
+
+
+async def _wait(result: Any) -> Any:
+    return await result
+
+
+@cache
+def _load(file: str) -> Any:
+    path = Path(__file__).parent / file
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        msg = f"{file} cannot be loaded"
+        raise ValueError(msg)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -11,14 +11,13 @@ from msgspec import Struct, field
 
 from agentv.api.convert.base import Ids, UntranslatableError, as_mapping, counts, is_share, slug
 from agentv.api.convert.files import find_file, is_file, read_structured
-from agentv.api.convert.promptfoo.inputs import CaseInput, resolve_vars
-from agentv.api.convert.promptfoo.prompts import PromptSource, read_messages
+from agentv.api.convert.promptfoo.prompts import CaseInput, PromptSource, read_messages, resolve_vars
 from agentv.api.convert.templates import RenderError, render, render_deep
 from agentv.api.convert.writer import Commented, Remark
 
 if TYPE_CHECKING:
     from agentv.api.convert.promptfoo.options import TestOptions
-    from agentv.api.convert.report import Place
+    from agentv.api.convert.source import Place
 
 SIMULATED_USER = "promptfoo:simulated-user"
 USER = "simulated-user"

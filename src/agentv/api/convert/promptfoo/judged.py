@@ -9,7 +9,7 @@ from agentv.api.convert.base import UntranslatableError
 from agentv.api.convert.files import load_value
 
 if TYPE_CHECKING:
-    from agentv.api.convert.promptfoo.assertion import Assertion
+    from agentv.api.convert.promptfoo.assertions import Assertion
 
 _CONTEXT = "All that the answer says stands in what the tools returned."
 

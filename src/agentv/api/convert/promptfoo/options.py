@@ -11,7 +11,7 @@ from agentv.api.convert.base import as_mapping, is_number, is_share
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agentv.api.convert.report import Place
+    from agentv.api.convert.source import Place
 
 _TEST_KEYS = {
     *("vars", "assert", "description", "options", "metadata", "provider", "providers", "prompts", "threshold"),

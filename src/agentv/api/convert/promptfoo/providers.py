@@ -10,13 +10,14 @@ from urllib.parse import urlsplit
 
 from agentv.api.convert.base import Ids, UntranslatableError, missing_target
 from agentv.api.convert.files import find_file, is_file, read_structured
+from agentv.api.convert.promptfoo.scripts import CHECKS
 from agentv.api.convert.templates import has_template
 from agentv.redaction import Redactor
 from agentv.redaction.credential_patterns import is_credential_field
 
 if TYPE_CHECKING:
     from agentv.api.convert.base import Conversion
-    from agentv.api.convert.report import Place
+    from agentv.api.convert.source import Place
 
 _ENV = re.compile(r"\{\{\s*env(?:\.(\w+)|\[['\"](\w+)['\"]\])\s*\}\}|\$\{(\w+)\}")
 _PATH = re.compile(r"^(?:\(?\s*(?:json|response|data)[^)=]*\)?\s*=>\s*)?json((?:\??\.[A-Za-z_]\w*|\??\.?\[\d+\])+);?$")
@@ -386,7 +387,7 @@ def _program(identifier: str, config: Mapping[str, Any], place: Place, conversio
         arguments["function"] = function
     if config:
         arguments["config"] = with_env(config)
-    helper = conversion.helper("promptfoo_provider.py")
+    helper = conversion.helper(CHECKS)
     return {"provider": "python", "function": f"{helper}:call_provider", "args": arguments}
 
 

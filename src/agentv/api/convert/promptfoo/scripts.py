@@ -11,7 +11,7 @@ from agentv.api.convert.base import UntranslatableError
 from agentv.api.convert.files import PREFIX, find_file, is_file
 
 if TYPE_CHECKING:
-    from agentv.api.convert.promptfoo.assertion import Assertion
+    from agentv.api.convert.promptfoo.assertions import Assertion
 
 CHECKS = "promptfoo_checks.py"
 RUNNER = "promptfoo_assert.mjs"

@@ -31,9 +31,8 @@ from agentv.api.convert.promptfoo.conversations import (
     read_turn,
     uses_history,
 )
-from agentv.api.convert.promptfoo.inputs import CaseInput, make_input
 from agentv.api.convert.promptfoo.options import TestOptions, convert_settings, report_test_keys
-from agentv.api.convert.promptfoo.prompts import PromptSource, read_prompts
+from agentv.api.convert.promptfoo.prompts import CaseInput, PromptSource, make_input, read_prompts
 from agentv.api.convert.promptfoo.providers import ProviderTable, read_options
 from agentv.api.convert.promptfoo.tables import make_dataset
 from agentv.api.convert.promptfoo.tests import (
@@ -49,7 +48,7 @@ from agentv.api.convert.writer import Commented, Remark
 
 if TYPE_CHECKING:
     from agentv.api.convert.base import Conversion
-    from agentv.api.convert.report import Place
+    from agentv.api.convert.source import Place
 
 NO_ASSERTIONS = "promptfoo checks nothing here: add evaluators"
 ALL_LEFT_OUT = "none of its assertions could be converted: add evaluators"

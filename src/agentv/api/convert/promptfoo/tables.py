@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agentv.api.convert.promptfoo.options import TestOptions
     from agentv.api.convert.promptfoo.prompts import PromptSource
     from agentv.api.convert.promptfoo.tests import TestTable
-    from agentv.api.convert.report import Place
+    from agentv.api.convert.source import Place
 
 _COLUMN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _KEEPS_PLACEHOLDERS = {"contains", "icontains", "starts-with", "llm-rubric", "not-contains", "not-icontains"}

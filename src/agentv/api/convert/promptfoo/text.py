@@ -15,7 +15,7 @@ from agentv.evaluators.json_schema import check_schema
 from agentv.spec.yaml import YamlError, read_yaml
 
 if TYPE_CHECKING:
-    from agentv.api.convert.promptfoo.assertion import Assertion
+    from agentv.api.convert.promptfoo.assertions import Assertion
 
 CHECKS = "promptfoo_checks.py"
 DEFAULT_DISTANCE = 5

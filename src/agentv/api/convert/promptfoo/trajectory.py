@@ -10,7 +10,7 @@ from agentv.api.convert.promptfoo.scripts import CHECKS
 from agentv.api.convert.promptfoo.text import literal, split_values
 
 if TYPE_CHECKING:
-    from agentv.api.convert.promptfoo.assertion import Assertion
+    from agentv.api.convert.promptfoo.assertions import Assertion
 
 _CASE = "names of tools are compared with regard to case here"
 _SPANS = "have the target send its spans as `spans` in its reply: each with a name, startTime, endTime and statusCode"
