@@ -84,7 +84,7 @@ release: $(READY) ## commit the release of VERSION: the version, and the changel
 	@test -z "$$(git status --porcelain --untracked-files=no)" || { echo 'Commit your changes first.' >&2; exit 1; }
 	@$(BIN)/python -m hatchling version $(VERSION) >/dev/null
 	@$(BIN)/towncrier build --yes --version $(VERSION)
-	@git add src/agentv/__init__.py CHANGELOG.md changelog.d
+	@git add src/agentv/__init__.py CHANGELOG.md
 	@git commit --quiet --message 'Release $(VERSION)'
 	@echo 'Committed. Read CHANGELOG.md, run make dist, and go on with RELEASING.md.'
 
