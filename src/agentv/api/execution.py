@@ -43,9 +43,8 @@ from agentv.run.records import new_id, now
 from agentv.run.resume import find_superseded
 from agentv.run.shards import plan_shard
 from agentv.run.shared_limits import SharedLimiters
-from agentv.run.store_writer import StoreWriter
+from agentv.run.store_writer import StoreWriter, unwritten_file
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
-from agentv.run.unwritten import unwritten_file
 from agentv.spec.targets import add_plain_blocks, make_provider
 from agentv.suggestions import suggest
 

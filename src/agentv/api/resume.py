@@ -19,7 +19,7 @@ from agentv.errors import StoreError
 from agentv.jsonio import dump_json
 from agentv.model.stored import DAMAGED, DEFAULT_PERSIST, ExecutionRow, Outcome, Persist, StoredCommand
 from agentv.run.records import new_id, now
-from agentv.run.unwritten import find_unwritten, read_unwritten
+from agentv.run.store_writer import find_unwritten, read_unwritten
 from agentv.spec.discovery import find_evals
 from agentv.spec.project import find_project
 

@@ -8,7 +8,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.model.conversation import Message, TokensUsage
-from agentv.model.response import ProviderResponse, ResponseError, TurnReply, Unread
+from agentv.model.response import ProviderResponse, TurnReply, Unread
 
 MESSAGE_PATH = re.compile(r"output_messages\[(\d+)\]")
 """The beginning of the path of a place in a message; its group is the index of the message."""
@@ -171,11 +171,6 @@ def shift_places(places: Iterable[Unread], turn: int, start: int) -> list[Unread
             path = f"output_messages[{int(match[1]) + start}]{place.path[match.end() :]}"
         shifted.append(Unread(path=path, reason=place.reason))
     return shifted
-
-
-def unfinished_turn(error: ResponseError, user: tuple[Message, ...], resume: Any = UNSET) -> Exchange:
-    """Return the turn of a request that was never answered."""
-    return Exchange(user, ProviderResponse(success=False, error=error), 0, resume)
 
 
 def is_golden_path(expected: Sequence[Message]) -> bool:

@@ -18,9 +18,8 @@ from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.providers.http.events import Received, read_events, receive
 from agentv.providers.http.pointers import Pointers
-from agentv.providers.http.request import RequestSettings, RequestWriter
+from agentv.providers.http.request import TEMPLATE, RequestSettings, RequestWriter
 from agentv.providers.http.response import ReplySettings
-from agentv.providers.http.template import TEMPLATE
 from agentv.providers.transport.failures import HttpResponse
 from tests.support.examples import examples
 

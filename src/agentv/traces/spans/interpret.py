@@ -13,7 +13,7 @@ from agentv.traces.conventions.traceloop import read_traceloop
 from agentv.traces.spans.facts import Facts
 
 if TYPE_CHECKING:
-    from agentv.model.span import OtelSpan
+    from agentv.model.session import OtelSpan
     from agentv.traces.spans.messages import MessageReader
 
 _KNOWN = ("gen_ai.", "openinference.", "llm.", "traceloop.", "ai.", "tool.", "gcp.vertex.agent.", "agent.")
