@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from agentv.api.execution import Prepared
+    from agentv.api.execution import PreparedExecution
     from agentv.evals import ConfiguredEvaluator
     from agentv.model.request import Case, Request
     from agentv.model.response import ProviderResponse
@@ -48,7 +48,7 @@ CaseKey = tuple[str, str | None]
 class RescorePlan(NamedTuple):
     """A prepared execution that evaluates stored replies."""
 
-    prepared: Prepared
+    prepared: PreparedExecution
     unmatched: list[str]
     """Stored cases that the eval does not have."""
     damaged: dict[str, str] = {}

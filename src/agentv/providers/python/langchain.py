@@ -22,7 +22,7 @@ from agentv.formats.usage import add_usage, decode_usage
 from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.providers.python.agents import only_prompt, reject_blocks, reject_resume
-from agentv.providers.python.hidden_calls import Merged, ToolRun
+from agentv.providers.python.hidden_calls import MergedMessages, ToolRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -134,7 +134,7 @@ def add_runs(response: ProviderResponse, runs: Runs) -> ProviderResponse:
     all_runs = runs.read()
     if not all_runs:
         return response
-    merged = Merged(response.output_messages or (), {run.id for run in all_runs if isinstance(run, ModelRun)})
+    merged = MergedMessages(response.output_messages or (), {run.id for run in all_runs if isinstance(run, ModelRun)})
     for run in all_runs:
         if isinstance(run, ToolRun):
             merged.add_tool(run)
@@ -149,7 +149,7 @@ def add_runs(response: ProviderResponse, runs: Runs) -> ProviderResponse:
     return _with_usage(response, [*(run.usage for run in models), *_other_usage(merged)]) if models else response
 
 
-def _other_usage(merged: Merged) -> Iterator[TokensUsage]:
+def _other_usage(merged: MergedMessages) -> Iterator[TokensUsage]:
     """Return the usage of messages without a model run, which come from a client of the agent's own."""
     for message in merged.uncounted():
         usage = decode_langchain([{**(message.metadata or {}), "type": "ai", "content": ""}]).tokens_usage
