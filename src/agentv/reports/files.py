@@ -120,7 +120,7 @@ class RecordFile:
             raise
 
     def _sort(self) -> None:
-        """Sort the entries by the plan, so that executions can be compared line by line; replace the file atomically."""
+        """Sort the entries by the plan, for comparisons line by line, and replace the file atomically."""
         orders = self._orders
         # A pipe cannot be sorted.
         if not self._is_regular or all(orders[index] < orders[index + 1] for index in range(len(orders) - 1)):
