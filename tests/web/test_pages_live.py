@@ -220,7 +220,9 @@ class TestEvidence:
         turns = [{"user": "Hi."}, {"user": "Do it."}]
         data = {
             "targets": [{"name": "t", "provider": "mock", "reply": [said("Hello.", 3), said("It is done.", 900)]}],
-            "cases": [{"id": "a", "turns": turns, "evaluators": [{"type": "turn_budget", "max_output": 100}]}],
+            "cases": [
+                {"id": "a", "turns": turns, "evaluators": [{"type": "token_budget", "per": "turn", "max_output": 100}]}
+            ],
         }
         write_store(run, data=data)
         with serve(store_file(run)) as viewer:
@@ -237,7 +239,9 @@ class TestEvidence:
         data["targets"].append(judge_program(run.folder))
         program = run.folder / "judge.py"
         program.write_text(program.read_text().replace("answer[:30]", '""'))
-        data["cases"] = [{"id": "a", "input": "Refund.", "evaluators": [{"type": "trajectory_judge", "judge": "judge"}]}]
+        data["cases"] = [
+            {"id": "a", "input": "Refund.", "evaluators": [{"type": "trajectory_judge", "judge": "judge"}]}
+        ]
         write_store(run, "--target", "careful", data=data)
         with serve(store_file(run)) as viewer:
             page = watched.open(f"{viewer.address}#/runs/{failed_run(viewer)}")

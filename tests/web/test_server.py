@@ -219,9 +219,21 @@ class TestTrouble:
         with serve(store_file(own)) as viewer:
             runs = viewer.get("executions/last/runs").data["runs"]
             assert sum("damage" in run for run in runs) == 1
+            records = [viewer.get(f"runs/{run['id']}/record").status for run in runs]
+            assert records.count(409) == 2, "nothing of a damaged run is offered as its record"
             answers = [viewer.get(f"runs/{run['id']}") for run in runs]
             assert sorted({answer.status for answer in answers}) == [200, 409]
             assert "damaged" in next(answer for answer in answers if answer.status == 409).data["error"]["message"]
+
+    @pytest.mark.parametrize("change", ["snapshots SET data = X'00'", "payloads SET response = X'00'"])
+    def test_damage_of_any_part_of_a_run_is_named(self, own: Command, change: str) -> None:
+        store = open_store(own)
+        store.db.execute(f"UPDATE {change}")
+        store.close()
+        with serve(store_file(own)) as viewer:
+            name = viewer.get("executions/last/runs").data["runs"][0]["id"]
+            for part in ("", "/messages", "/record", "/copy?form=case"):
+                assert viewer.get(f"runs/{name}{part}").status == 409, part
 
     def test_an_execution_that_is_deleted_meanwhile_is_not_found(self, own: Command) -> None:
         with serve(store_file(own)) as viewer:
