@@ -220,7 +220,7 @@ def _message_steps(messages: Sequence[Message]) -> Iterator[tuple[str, str | Non
 
 
 def step_places(messages: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, int | None]]:
-    """Yield for each step of numbered messages the number of its message, and which of its calls it is, if it is one."""
+    """Yield for each step of numbered messages the number of its message, and the index of its call if it is one."""
     for number, message in messages:
         calls = len(message.tool_calls)
         others = sum(1 for _ in _message_steps([message])) - calls
