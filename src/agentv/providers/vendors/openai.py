@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from agentv.errors import Problem, ProviderError
-from agentv.formats.openai_chat import FORMAT as CHAT
-from agentv.formats.openai_chat import ChatStreamDecoder, decode_completion, error_in_completion, to_completions
-from agentv.formats.openai_responses import FORMAT as RESPONSES
-from agentv.formats.openai_responses import (
+from agentv.formats.openai.chat import FORMAT as CHAT
+from agentv.formats.openai.chat import ChatStreamDecoder, decode_completion, error_in_completion, to_completions
+from agentv.formats.openai.responses import FORMAT as RESPONSES
+from agentv.formats.openai.responses import (
     ResponsesStreamDecoder,
     decode_response_object,
     error_in_response,
