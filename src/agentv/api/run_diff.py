@@ -138,12 +138,12 @@ def _turns_of_calls(response: ProviderResponse) -> tuple[int, ...]:
 
 
 def diff_measured(
-    found: Iterable[MeasuredRun | LeftOutRun], case: tuple[str, str], executions: Sequence[str]
+    runs: Iterable[MeasuredRun | LeftOutRun], case: tuple[str, str], executions: Sequence[str]
 ) -> RunDiff:
     """Align runs of a case, which is named by its eval and its id, and find where they part."""
     measured: list[MeasuredRun] = []
     left_out: list[LeftOutRun] = []
-    for each in found:
+    for each in runs:
         if isinstance(each, LeftOutRun):
             left_out.append(each)
         else:
