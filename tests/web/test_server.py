@@ -105,6 +105,47 @@ class TestRun:
         assert [line["status"] for line in done.lines[:-1]] == ["fail"]
 
 
+class TestCopiesOfConversations:
+    """Each text that is copied from a conversation gives the verdict of the conversation."""
+
+    @pytest.fixture
+    def talk(self, tmp_path: Path) -> Command:
+        run = command_in(tmp_path)
+        assert run("init", "--example", "conversation").code == 0
+        assert run("eval", ".").code == 1
+        return run
+
+    @pytest.mark.parametrize("form", ["case", "pytest", "command"])
+    def test_each_form_gives_the_same_verdict(self, talk: Command, form: str) -> None:
+        with serve(store_file(talk)) as viewer:
+            runs = viewer.get("executions/last/runs").data["runs"]
+            texts = [viewer.get(f"runs/{run['id']}/copy?form={form}").data["text"] for run in runs]
+        expected = [run["result"]["status"] for run in runs]
+        assert sorted(expected) == ["fail", "pass", "pass", "pass"]
+        assert [getattr(self, f"run_{form}")(talk, text) for text in texts] == [[status] for status in expected]
+
+    def run_case(self, talk: Command, text: str) -> list[str]:
+        path = talk.folder / "copy.eval.yaml"
+        path.write_text(yaml.safe_dump({"target": "refund-agent", **yaml.safe_load(text)}), encoding="utf-8")
+        return self.statuses(talk("eval", path.name, "--no-store", "--json").lines)
+
+    def run_command(self, talk: Command, text: str) -> list[str]:
+        return self.statuses(talk(*text.split()[1:], "--no-store", "--json").lines)
+
+    def run_pytest(self, _talk: Command, text: str) -> list[str]:
+        names: dict[str, object] = {}
+        exec(compile(text, "copied.py", "exec"), names)  # noqa: S102 - our own text
+        test = next(value for name, value in names.items() if name.startswith("test_"))
+        try:
+            test()  # type: ignore[operator] # a function
+        except AssertionError as error:
+            return ["fail" if "missing call: ask_approval" in str(error) else str(error)]
+        return ["pass"]
+
+    def statuses(self, lines: list[dict[str, str]]) -> list[str]:
+        return [line["status"] for line in lines[:-1]]
+
+
 class TestUnknown:
     def test_calls_that_a_reply_does_not_report_are_not_zero(self, tmp_path: Path) -> None:
         run = command_in(tmp_path)

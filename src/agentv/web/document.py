@@ -58,7 +58,7 @@ class _MessageHead(Struct):
 
 
 class _TurnHead(Struct):
-    """Where the messages of a turn are in the conversation."""
+    """Positions of the messages of a turn in the conversation."""
 
     first_message: int = 0
     last_message: int = -1
