@@ -171,7 +171,7 @@ def _message(fields: dict[str, Any]) -> Said:
 
 
 def _contents(parts: list[dict[str, Any]], calls: dict[int, dict[str, Any]]) -> Any:
-    """Return the content blocks; one that holds a call is added to the calls."""
+    """Return the content blocks; one that holds a call is added to the calls, unless it repeats one of them."""
     blocks: list[Any] = []
     for part in parts:
         kind = part.get("message_content.type")
@@ -179,12 +179,20 @@ def _contents(parts: list[dict[str, Any]], calls: dict[int, dict[str, Any]]) -> 
             is_text = kind in (None, "text", "input_text", "output_text")
             blocks.append({"type": "text" if is_text else kind, "text": part["message_content.text"]})
         elif any(key.startswith("tool_call.") for key in part):
-            calls[len(calls)] = part
+            if _identity(part) not in [_identity(call) for call in calls.values()]:
+                calls[max(calls, default=-1) + 1] = part
         else:
             blocks.append(
                 {"type": kind or "unknown", **{key: value for key, value in part.items() if "type" not in key}}
             )
     return blocks or None
+
+
+def _identity(call: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the id of a call; without one, its tool and arguments."""
+    call_id = text_of(call.get("tool_call.id"))
+    names = ("tool_call.function.name", "tool_call.function.arguments")
+    return (call_id,) if call_id else tuple([call.get(name) for name in names])
 
 
 def _call(fields: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from agentv.traces.spans.drafts import CallDraft, MessageDraft, call_key
 from agentv.traces.spans.messages import Said
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from agentv.model.conversation import ToolCall
     from agentv.traces.spans.nodes import Node
 
@@ -72,7 +74,7 @@ class Timeline:
         told = {message.node.span.trace_id for message in self.messages if message.node and message.role == "user"}
         for trace in sorted(traces - told):
             asked = [node for node in self._models if node.span.trace_id == trace and node.tool_ancestor is None]
-            if not asked or any(node.facts.prompt for node in asked):
+            if not asked or any(_is_user(said) for node in asked for said in node.facts.prompt or ()):
                 continue
             first = asked[0].span.start
             place = next((at for at, each in enumerate(self.messages) if each.time >= first), len(self.messages))
@@ -146,16 +148,36 @@ class Timeline:
         calls = tuple([call for call in said.calls if id(call) in unknown])
         if said.calls and not calls:
             return
+        if calls and not is_context and (silent := self._silent_reply(node)) is not None:
+            silent.said, silent.is_captured = said, True
+            self._note_reply(said, calls)
+            self._add_calls(silent, calls)
+            self.notes[RECOVERED] += 1
+            return
         if not said.calls and (self._replies[said.key] or not is_context):
             return  # a text that is not in any reply may have been changed on its way into the history
-        self._replies[said.key] += 1
-        self._reply_ids.update(call.id for call in calls if call.id)
-        self._reply_calls.update(call_key(call.tool, call.input) for call in calls)
+        self._note_reply(said, calls)
         draft = MessageDraft(said, node=node, time=node.span.start, is_context=is_context)
         self._add_calls(draft, calls)
         self.messages.append(draft)
         if not is_context:
             self.notes[RECOVERED] += 1
+
+    def _note_reply(self, said: Said, calls: Iterable[ToolCall]) -> None:
+        self._replies[said.key] += 1
+        self._reply_ids.update(call.id for call in calls if call.id)
+        self._reply_calls.update(call_key(call.tool, call.input) for call in calls)
+
+    def _silent_reply(self, node: Node) -> MessageDraft | None:
+        """Return the first reply in the trace of a span whose content was not captured, which its history may tell."""
+        for draft in self.messages:
+            other = draft.node
+            is_told = draft.is_captured or bool(draft.calls) or draft.said.content is not None
+            if other is None or not draft.is_reply or is_told:
+                continue
+            if other.span.trace_id == node.span.trace_id and other.tool_ancestor is node.tool_ancestor:
+                return draft
+        return None
 
     def _add_replies(self, node: Node) -> None:
         facts = node.facts
@@ -223,12 +245,21 @@ class Timeline:
     def _add_results(self, node: Node) -> None:
         """Add the results in the prompt of a model to their calls: by id, else by name and order."""
         unnamed: Counter[str] = Counter()
-        for said in node.facts.prompt or ():
+        prompt = node.facts.prompt or ()
+        answered = {result.id for said in prompt for result in said.results}
+        waiting: list[CallDraft] = []
+        """Calls in the history whose ids no result has, as the items of OpenAI's responses have ids of their own."""
+        for said in prompt:
+            asked = [self._by_id.get(call.id or "") for call in said.calls if call.id not in answered]
+            waiting += [call for call in asked if call is not None]
             for result in said.results:
                 call = self._by_id.get(result.id or "")
                 if call is None and not result.id:
                     call = self._nth_call(result.tool, unnamed[result.tool], node.span.trace_id)
                     unnamed[result.tool] += 1
+                elif call is None:
+                    call = next((each for each in waiting if result.tool in ("", each.tool)), None)
+                    waiting = [each for each in waiting if each is not call]
                 if call is None:
                     continue
                 call.is_told = True
