@@ -183,3 +183,53 @@ def test_turns_before_the_session_are_not_counted(tmp_path: Path) -> None:
     session = session_of(tmp_path, request(chat(1, 0, 5, [said("second")], history)))
     assert [message.text for message in session.input_messages] == ["one", "first", "two"]
     assert session.turns == 1
+
+
+def test_calls_whose_ids_are_numbered_anew_in_each_reply_are_calls_of_their_own(tmp_path: Path) -> None:
+    first, second = said(None, ("add_0", "add", {"a": 1})), said(None, ("add_0", "add", {"a": 1}))
+    history = [user("go"), first, result("add_0", "one")]
+    session = session_of(
+        tmp_path,
+        request(
+            chat(1, 0, 5, [first], [user("go")]),
+            chat(2, 6, 9, [second], history),
+            chat(3, 10, 12, [said("done")], [*history, second, result("add_0", "two")]),
+        ),
+    )
+    assert results(session) == [("add", "one", None), ("add", "two", None)]
+
+
+def test_calls_that_have_other_ids_in_the_history_are_recognized_by_their_arguments(tmp_path: Path) -> None:
+    asked_first = said(None, ("adk-1", "add", {"a": 1}), ("adk-2", "add", {"a": 2}))
+    told = said(None, ("add_0", "add", {"a": 1}), ("add_1", "add", {"a": 2}))
+    history = [user("go"), told, result("add_0", "one"), result("add_1", "two")]
+    session = session_of(
+        tmp_path, request(chat(1, 0, 5, [asked_first], [user("go")]), chat(2, 6, 9, [said("done")], history))
+    )
+    assert results(session) == [("add", "one", None), ("add", "two", None)]
+
+
+@pytest.mark.parametrize(
+    ("given", "told", "expected"),
+    [
+        ({"kwargs": {"a": 1}}, {"raw_output": 3, "raw_input": {}, "is_error": False, "blocks": []}, (3, "ok")),
+        ({"args": [], "kwargs": {"a": 1}, "sanitize_inputs_outputs": True}, "3", ("3", "ok")),
+        ({"a": 1}, {"raw_output": "no", "raw_input": {}, "is_error": True}, ("no", "error")),
+    ],
+    ids=["LlamaIndex", "smolagents", "failed"],
+)
+def test_arguments_and_results_are_taken_out_of_what_a_library_puts_around_them(
+    tmp_path: Path, given: Any, told: Any, expected: tuple[Any, ...]
+) -> None:
+    attributes = {"openinference.span.kind": "TOOL", "tool.name": "add", "input.value": given, "output.value": told}
+    session = session_of(tmp_path, request(span(1, "FunctionTool.acall", 0, 5, attributes=attributes)))
+    assert calls(session) == [("add", {"a": 1})]
+    assert [each[1:] for each in results(session)] == [expected]
+
+
+def test_a_span_that_only_makes_a_request_is_no_reply(tmp_path: Path) -> None:
+    attributes = {"output.value": '{"messages": [], "tools": null}'}
+    prepare = span(1, "M.prepare_chat_with_tools", 0, 1, attributes={"openinference.span.kind": "LLM", **attributes})
+    session = session_of(tmp_path, request(prepare, chat(2, 2, 5, [said("done")], [user("go")])))
+    assert len(session.response.output_messages or ()) == 1
+    assert not session.response.unread

@@ -30,6 +30,8 @@ _HANDOFF = re.compile(r"handoff to (.+)\Z", re.IGNORECASE)
 _MARKS = frozenset(("openinference.span.kind", "openinference", "span_kind"))
 _NESTED = ("openinference", "llm", "input", "output", "tool")
 _MAX_INDEX = 100_000
+_REQUESTS = (".prepare_chat_with_tools",)
+"""Spans of LlamaIndex that are marked as those of a model, and only make its request."""
 
 
 def read_openinference(span: OtelSpan, reader: MessageReader) -> Facts | None:
@@ -43,6 +45,8 @@ def read_openinference(span: OtelSpan, reader: MessageReader) -> Facts | None:
     if not isinstance(kind_name, str):
         return None
     kind = _KINDS.get(kind_name.upper(), "other")
+    if span.name.endswith(_REQUESTS):
+        return Facts(unread=[])
     facts = Facts(
         kind=kind,
         agent=text_of(first_of(attributes, "agent.name", "graph.node.id")),
