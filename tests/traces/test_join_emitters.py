@@ -229,7 +229,17 @@ def test_arguments_and_results_are_taken_out_of_what_a_library_puts_around_them(
 
 def test_a_span_that_only_makes_a_request_is_no_reply(tmp_path: Path) -> None:
     attributes = {"output.value": '{"messages": [], "tools": null}'}
-    prepare = span(1, "M.prepare_chat_with_tools", 0, 1, attributes={"openinference.span.kind": "LLM", **attributes})
+    prepare = span(1, "M._prepare_chat_with_tools", 0, 1, attributes={"openinference.span.kind": "LLM", **attributes})
     session = session_of(tmp_path, request(prepare, chat(2, 2, 5, [said("done")], [user("go")])))
     assert len(session.response.output_messages or ()) == 1
     assert not session.response.unread
+
+
+@pytest.mark.parametrize("parent", [1, 9], ids=["below", "beside"])
+def test_a_failure_that_only_the_second_record_of_a_tool_tells_is_a_failure(tmp_path: Path, parent: int) -> None:
+    root = span(9, "turn", 0, 60, attributes={"gen_ai.operation.name": "invoke_agent"})
+    outer = span(1, "boom", 2, 9, parent=9, attributes={"openinference.span.kind": "TOOL", "tool.name": "boom"})
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "boom", "error.type": "ValueError"}
+    inner = span(2, "execute_tool boom", 3, 8, parent=parent, attributes=attributes, failed=True)
+    session = session_of(tmp_path, scoped("outer", outer), scoped("inner", inner), request(root))
+    assert results(session) == [("boom", None, "error")]

@@ -30,7 +30,7 @@ _HANDOFF = re.compile(r"handoff to (.+)\Z", re.IGNORECASE)
 _MARKS = frozenset(("openinference.span.kind", "openinference", "span_kind"))
 _NESTED = ("openinference", "llm", "input", "output", "tool")
 _MAX_INDEX = 100_000
-_REQUESTS = (".prepare_chat_with_tools",)
+_REQUESTS = ("prepare_chat_with_tools",)
 """Spans of LlamaIndex that are marked as those of a model, and only make its request."""
 
 

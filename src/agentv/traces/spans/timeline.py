@@ -265,7 +265,7 @@ class Timeline:
         """Calls in the history by the ids that they have in it."""
         for said, asked in zip(prompt, self._told_calls(node, prompt), strict=True):
             for told_call, call in zip(said.calls, asked, strict=True):
-                if call is not None and told_call.id in answered:
+                if call is not None and told_call.id and told_call.id in answered:
                     told[told_call.id] = call
                 elif call is not None and told_call.id:
                     waiting.append(call)
