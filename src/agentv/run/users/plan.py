@@ -45,7 +45,10 @@ def plan_conversation(planned: PlannedRun, follow: TraceLoader, ask: AskTarget) 
     return ConversationPlan(
         make_user=lambda number: make_user(turns, simulation, persona, model.ask, model.start(number)),
         stop=StopCheck(simulation.stop, planned.case.goal, lambda response: scorer.read(response)[1]),
-        faults=FaultFinder(simulation, persona, list(hidden_texts(planned)), [*scripted, *history]),
+        # All words of the driver `facts` are those of the author, which are no mistakes of a simulator.
+        faults=FaultFinder(simulation, persona, list(hidden_texts(planned)), [*scripted, *history])
+        if simulation.user == "model"
+        else None,
         nudge=simulation.nudge,
         retries=simulation.retries,
         use=model.use,
