@@ -134,6 +134,8 @@ class OpenAI(ModelProvider, kw_only=True):
     key_name: ClassVar[str] = KEY_NAME
     own_host: ClassVar[str] = "api.openai.com"
     own_fields: ClassVar[tuple[str, ...]] = ("model", "messages", "input", "stream")
+    threads_change: ClassVar[bool] = True
+    """The next turn continues the last reply (`previous_response_id`), each of which has an id of its own."""
 
     provider: Literal["openai"] = "openai"
     api: Literal["chat", "responses"] = "chat"
