@@ -320,7 +320,7 @@ class KnownValues:
             is_spoken = value.number in set(word_numbers(sentence)) and not value.is_amount
             if is_loose or not is_marked or is_spoken:
                 return False
-        elif value.kind == "quotation":
+        elif value.kind in ("quotation", "time"):
             is_marked = is_marked and is_exact
         elif value.kind == "id" and not is_exact and _DOTTED.fullmatch(value.text):
             return False  # an address of a network, or a version

@@ -62,7 +62,7 @@ _META = (
     r"(?:according to|as per) (?:the|my) (?:rules|description|sheet|card),? i",
     r"i should (?:now )?(?:say goodbye|end the conv)",
     rf"(?<!you\s)(?<!ignored\s)(?<!followed\s)(?<!read\s)(?<!per\s)my (?:own )?{_OWN_NOUNS}\b(?! to you)",
-    r"(?:play|tak)(?:ing|e|s)? the (?:role|part) of",
+    r"(?:play|tak)(?:ing|e|s)? the (?:role|part) of|playing (?:an?|the) (?:\w+ )?(?:customer|user|client|buyer)\b",
     (
         r"(?:have been|'ve been|was|been|were|am|'m) (?:given|assigned|handed) (?:\w+ ){0,3}(?:goal|objective"
         r"|role|facts?"
