@@ -1,5 +1,6 @@
 """Time of the viewer: queries of its API against the bare SQL they send, one huge run, and the report."""
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -7,8 +8,12 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from msgspec import json
+
+from agentv.api.runs import case_of, record_of, response_of
 from agentv.jsonio import dump_json
 from agentv.model.conversation import TokensUsage, TraceSummary
+from agentv.model.listing import RunLabel
 from agentv.model.request import Case
 from agentv.model.results import EvaluatorResult, ResultRecord
 from agentv.model.stored import ExecutionRow, StoredRun
@@ -31,24 +36,43 @@ TEXT = (
 WORDS = TEXT.split()
 AT = "2026-01-01T00:00:00.000Z"
 _EXECUTION = "executions/big"
+_FILTERS = (
+    "status=fail", "eval_id=support", "case_id=case-17", "target=agent", "persona=", "tool=tool_3", "tag=n1",
+    "evaluator=calls", "failure=missing call: ask_approval", "label=fail", "flaky=true", "text=needle",
+)  # fmt: skip
+_SORTS = ("case", "target", "status", "score", "latency", "tokens", "cost")
 QUERIES = (
     ("executions", ""),
     (_EXECUTION, ""),
     (f"{_EXECUTION}/runs", ""),
-    (f"{_EXECUTION}/runs", "status=fail"),
-    (f"{_EXECUTION}/runs", "sort=latency&order=desc"),
-    (f"{_EXECUTION}/runs", "tool=tool_3"),
-    (f"{_EXECUTION}/runs", "text=needle"),
+    *((f"{_EXECUTION}/runs", query) for query in _FILTERS),
+    (f"{_EXECUTION}/runs", "status=fail&tag=n1&tool=tool_3&text=refund"),
     (f"{_EXECUTION}/runs", "text=needle&transcripts=true"),
+    *((f"{_EXECUTION}/runs", f"sort={sort}&order=desc") for sort in _SORTS),
     (f"{_EXECUTION}/cases", ""),
+    *((f"{_EXECUTION}/cases", query) for query in _FILTERS),
     (f"{_EXECUTION}/facets", ""),
     (f"{_EXECUTION}/evaluators", ""),
     (f"{_EXECUTION}/failures", ""),
+    *((f"{_EXECUTION}/failures", query) for query in _FILTERS),
     (f"{_EXECUTION}/charts", ""),
+    *((f"{_EXECUTION}/charts", query) for query in _FILTERS),
     (f"{_EXECUTION}/repeats", "case_id=case-17"),
     ("runs/big-r17", ""),
     ("runs/big-r17/messages", ""),
+    ("runs/big-r17/messages", "call=5"),
+    *(("runs/big-r17/copy", f"form={form}") for form in ("case", "pytest", "command")),
+    ("runs/big-r17/record", ""),
+    ("labels", ""),
+    ("labels", "execution=big"),
+    ("compare", "a=big&b=big"),
+    ("changes", ""),
 )
+LATER = (
+    (f"{_EXECUTION}/runs", ""), (f"{_EXECUTION}/runs", "sort=latency&order=desc"), (f"{_EXECUTION}/cases", ""),
+)  # fmt: skip
+"""Lists whose page after the first is asked for, too."""
+LABELLED = 1_000
 
 
 def measure() -> list[Row]:
@@ -126,13 +150,19 @@ def _ask(store: SqliteStore, path: str, query: str) -> bytes:
 
 def _queries(folder: Path) -> Iterator[Row]:
     store = fill_store(folder / "large.db", "big", stored_runs("big", RUNS), RUNS)
-    for path, query in QUERIES:
+    for at in range(0, LABELLED * 10, 10):
+        store.set_label("big", f"r{at}", RunLabel(label="fail" if at % 20 else "pass", note="looked at"))
+    later = [
+        (path, f"{query}&cursor={json.decode(answer(StoreView(store), path, query))['next']}") for path, query in LATER
+    ]
+    for path, query in (*QUERIES, *((path, query.removeprefix("&")) for path, query in later)):
         statements: list[str] = []
         store.db.set_trace_callback(statements.append)
         answer(StoreView(store), path, query)
         store.db.set_trace_callback(None)
         ours, bare = best_of(ROUNDS, partial(_ask, store, path, query), partial(_execute, store, statements))
-        name = f"viewer: {path}{'?' if query else ''}{query}, {RUNS:,} runs"
+        shown = re.sub("cursor=.*", "cursor=…", query)
+        name = f"viewer: {path}{'?' if query else ''}{shown}, {RUNS:,} runs"
         # A search in transcripts stops after its time, and a statement of it reads one run; the bar is in seconds.
         bar = None if "transcripts" in query else _SQL
         yield Row(name=f"{name}, against its SQL", unit="seconds", ours=ours, other=bare, bar=bar)
@@ -163,11 +193,16 @@ def _report(folder: Path) -> Iterator[Row]:
     store = fill_store(folder / "report.db", "big", stored_runs("big", REPORTED), REPORTED)
     (execution,) = store.find_execution("big")
     pages = []
-    ours, reading = best_of(
-        1, lambda: pages.append(build_report(store, execution)), lambda: list(store.stored_runs("big"))
+    ours, reading, stored = best_of(
+        ROUNDS,
+        lambda: pages.append(build_report(store, execution)),
+        lambda: [(record_of(run), case_of(run), response_of(run)) for run in store.stored_runs("big")],
+        lambda: list(store.stored_runs("big")),
     )
     size = float(len(pages[-1]))
     store.close()
     yield Row(name=f"viewer: report of {REPORTED:,} runs, size", unit="bytes", ours=size, other=MAX_REPORT, bar=_SIZE)
     name = f"viewer: report of {REPORTED:,} runs, against reading them"
     yield Row(name=name, unit="seconds", ours=ours, other=reading, bar=_WRITING)
+    name = f"viewer: report of {REPORTED:,} runs, against fetching them undecoded"
+    yield Row(name=name, unit="seconds", ours=ours, other=stored, gates=False)

@@ -1,5 +1,6 @@
 """The pages of the viewer in a real Chromium: each page and flow, keys, live changes, hostile texts, barriers."""
 
+import ast
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -329,6 +330,39 @@ def test_repeats_of_a_report_are_those_of_the_viewer(watched: Watched, viewer: S
     page = watched.open(report)
     page.click(".case-cell >> nth=0")
     page.wait_for_selector(".columns")
+
+
+READ_REPORT = """async ([blocks, id]) => {
+  for (const [name, text] of blocks) {
+    const block = Object.assign(document.createElement("script"), { type: "text/plain", id: name, textContent: text });
+    document.body.append(block);
+  }
+  const { FileSource } = await import("/static/file_source.js");
+  const source = new FileSource();
+  const copies = ["case", "pytest", "command"].map((form) => source.copy(id, form));
+  return [await source.run(id), await source.messages(id), ...await Promise.all(copies)];
+}"""
+
+
+def test_a_run_of_a_report_is_that_of_the_viewer(watched: Watched, tmp_path: Path) -> None:
+    run = command_in(tmp_path)
+    data = support_eval()
+    odd = 'it\'s a "path" C:\\temp\\new, a tab\t, a line\n, \u2028, \x7f and the the the ' * 20
+    data["targets"][0]["reply"]["text"] = odd
+    data["cases"][0]["input"] = odd
+    write_store(run, data=data)
+    assert run.process("report").code == 0
+    found = re.findall(r'<script type="text/plain" id="([\w-]+)">([^<]*)', (run.folder / "report.html").read_text())
+    with serve(store_file(run)) as viewer:
+        page = watched.open(viewer.address)
+        for each in viewer.get("executions/last/runs").data["runs"]:
+            one = f"runs/{each['id']}"
+            head, window, *copies = page.evaluate(READ_REPORT, [found, each["id"]])
+            assert head == viewer.get(one).data
+            assert window == viewer.get(f"{one}/messages").data
+            for form, copy in zip(("case", "pytest", "command"), copies, strict=True):
+                text = viewer.get(f"{one}/copy?form={form}").data["text"]
+                assert (copy == text) or (form == "pytest" and ast.dump(ast.parse(copy)) == ast.dump(ast.parse(text)))
 
 
 class TestKeys:

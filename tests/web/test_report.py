@@ -2,6 +2,7 @@
 
 import json
 import re
+import string
 import zlib
 from base64 import b64decode
 from pathlib import Path
@@ -18,10 +19,27 @@ from tests.support.viewer import open_store, support_eval, write_store
 BLOCK = re.compile(r'<script type="text/plain" id="([\w-]+)">([^<]*)</script>')
 
 
+CODES = [code for code in range(32) if code != ord("\n")]
+
+
+def lines_of(block: str) -> list[str]:
+    """Return the lines of a block, with its words in place of their codes."""
+    head, _, text = zlib.decompress(b64decode(block)).decode().partition("\n")
+    return text.translate(dict(zip(CODES, json.loads(head), strict=False))).split("\n")
+
+
 def blocks(path: Path) -> dict[str, Any]:
-    """Return the data of a report."""
-    found = BLOCK.findall(path.read_text(encoding="utf-8"))
-    return {name: json.loads(zlib.decompress(b64decode(data))) for name, data in found}
+    """Return the data of a report: its index, and the entries of each block by name, with the replies."""
+    found = {name: lines_of(data) for name, data in BLOCK.findall(path.read_text(encoding="utf-8"))}
+    data: dict[str, Any] = {"agentv-index": json.loads(*found.pop("agentv-index"))}
+    for name, (head, *lines) in found.items():
+        names = json.loads(head)
+        entries, replies = lines[: len(names)], lines[len(names) :]
+        data[name] = {
+            each: {**json.loads(entry), "reply": reply}
+            for each, entry, reply in zip(names, entries, replies, strict=True)
+        }
+    return data
 
 
 class TestSources:
@@ -87,7 +105,8 @@ class TestSources:
         assert run("report").code == 0
         found = blocks(run.folder / "report.html")
         assert [each["label"]["note"] for each in found["agentv-index"]["runs"] if each["label"]] == ["rude"]
-        assert found["agentv-block-0"][key]["head"]["label"]["label"] == "fail"
+        assert "label" not in found["agentv-block-0"][key]["head"], "the page takes it from the row"
+        assert "label" in found["agentv-index"]["shared"]
 
     def test_secrets_are_redacted(self, tmp_path: Path) -> None:
         run = command_in(tmp_path)
@@ -97,6 +116,46 @@ class TestSources:
         data["cases"][0]["input"] = f"My key is {secret}."
         write_store(run, "--out", "out.html", data=data)
         assert secret not in json.dumps(blocks(run.folder / "out.html"))
+
+
+class TestBlocks:
+    @pytest.mark.parametrize(
+        "text", ["it is as it is " * 3_000, "tab\there " * 5_000, "", "ü" * 9_000 + " the" * 9_000]
+    )
+    def test_the_lines_of_a_block_come_back(self, text: str) -> None:
+        data = text.encode() + b"\nlast"
+        packed = report.pack(data)
+        assert set(packed.decode()) <= set(string.ascii_letters + string.digits + "+/=")
+        assert lines_of(packed.decode()) == [text, "last"]
+
+    def test_a_word_that_is_frequent_takes_one_byte(self) -> None:
+        block = report.pack(b'{"note":"' + b" refund the order" * 1_000 + b'"}')
+        head = zlib.decompress(b64decode(block)).split(b"\n")[0]
+        assert {" refund", " the", " order"} <= set(json.loads(head))
+
+    def test_a_reply_is_in_the_file_once(self, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        write_store(run, "--out", "out.html")
+        entries = [entry for entry in blocks(run.folder / "out.html")["agentv-block-0"].values() if "head" in entry]
+        assert entries
+        for entry in entries:
+            assert "window" not in entry
+            assert "REPLY = json.loads(" in entry["copy"]["pytest"][0]
+            assert json.loads(entry["reply"])["output_messages"]
+
+    def test_a_long_reply_is_cut_as_in_the_viewer(self, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        data = support_eval()
+        for target in data["targets"]:
+            for reply in target["reply"] if isinstance(target["reply"], list) else [target["reply"]]:
+                reply["text"] = "long text " * 2_000
+        data["cases"][0]["input"] = "QUJD" * 500
+        write_store(run, "--out", "out.html", data=data)
+        entries = blocks(run.folder / "out.html")["agentv-block-0"].values()
+        page = json.dumps([entry["window"] for entry in entries if "head" in entry])
+        assert '"$cut"' in page
+        assert "long text " * 1_000 not in page
+        assert "QUJD" * 100 not in page
 
 
 class TestTrouble:

@@ -11,6 +11,7 @@ CLIENT = Path(__file__).parent / "client"
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 ENTRY = "app.js"
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
+_COMMENT = re.compile(r"^ *(?://.*|/\*\*(?:(?!\*/)[\s\S])*\*/)\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 
 
@@ -51,7 +52,7 @@ def frame_html(title: str, head: str, body: str = "") -> str:
 
 
 def joined_script() -> str:
-    """Return all modules of the client as one script: imported modules first, without `import` and `export`."""
+    """Return all modules of the client as one script: imported modules first, without imports, exports and comments."""
     done: dict[str, str] = {}
 
     def add(name: str) -> None:
@@ -61,7 +62,7 @@ def joined_script() -> str:
         source = (CLIENT / name).read_text(encoding="utf-8")
         for other in _IMPORT.findall(source):
             add(other)
-        done[name] = _EXPORT.sub("", _IMPORT.sub("", source))
+        done[name] = _COMMENT.sub("", _EXPORT.sub("", _IMPORT.sub("", source)))
         order.append(name)
 
     order: list[str] = []

@@ -41,6 +41,8 @@ EXTRA_FIELDS = (
     "turns", "ended_by", "fault", "simulator", "tags", "metadata", "unread", "calls_complete", "latency_share_of",
 )  # fmt: skip
 """Fields of a record that it has only if there is something to say."""
+REPLY_FIELDS = ("text", "output_messages", "trace", "turns", "ended_by")
+"""Fields of a reply that evaluators score."""
 
 MAX_TEXT = 10_000
 """Characters of a text, or of a value as JSON, that a page shows unasked."""
@@ -48,6 +50,8 @@ CUT_TEXT = 2_000
 """Characters that are shown of a longer one."""
 CUT = "$cut"
 """Key of the object that stands for a value that was cut."""
+_LONG_WORD = re.compile(rb"[A-Za-z0-9+/_-]{400}")
+_STRETCH = 199
 _BASE64 = re.compile(r"(?:data:[\w.+-]+/[\w.+-]+(?:;[\w=.-]+)*;base64,)?[A-Za-z0-9+/_-]{400,}={0,2}")
 
 
@@ -86,6 +90,7 @@ class RunDocument:
             self.line: dict[str, Any] = {} if run.line is None else json.decode(run.line)
             self._record = None if run.line is None else decode_record(run.line)
             response = {} if run.response is None else json.decode(run.response, type=dict[str, Raw])
+            self._response = response
             self._messages = self._read_messages(response)
             self._turns = json.decode(response.get("turns", Raw(b"[]")), type=list[_TurnHead])
             self._has_trace = "trace" in response
@@ -110,6 +115,7 @@ class RunDocument:
             tail.append(Raw(dump_json({"role": "assistant", "content": text})))
             heads.append(_MessageHead())
         self.output_from = len(prompt)
+        self._sent = len(sent)
         counts = [0] * len(prompt) + [len(head.tool_calls) for head in heads]
         self._calls_before = array("q", [0, *accumulate(counts)])
         return [*prompt, *sent, *tail]
@@ -183,6 +189,24 @@ class RunDocument:
                 break
         return {"from": start, "total": len(self._messages), "messages": messages}
 
+    def reply(self) -> bytes:
+        """Return the part of the reply that evaluators score, as JSON."""
+        parts = [b'"%s":%s' % (name.encode(), self._response[name]) for name in REPLY_FIELDS if name in self._response]
+        return b"{%s}" % b",".join(parts)
+
+    @property
+    def is_short(self) -> bool:
+        """Tell whether one window holds the whole conversation, and nothing in it is cut."""
+        return (
+            len(self._messages) <= WINDOW
+            and sum(map(len, self._messages)) <= WINDOW_BYTES
+            and all(map(_is_shown_whole, self._messages))
+        )
+
+    def messages_around_reply(self) -> tuple[list[Raw], list[Raw]]:
+        """Return the messages before and after those of the reply: its calls in a trace, and its text."""
+        return self._messages[: self.output_from], self._messages[self.output_from + self._sent :]
+
     def message_of_call(self, number: int) -> int | None:
         """Return the position of the message that holds a call."""
         if not 0 <= number < self.total_calls:
@@ -236,7 +260,7 @@ class RunDocument:
         record, reply = self._record, self.run.response
         if record is None or reply is None or len(reply) > MAX_RELABELLED:
             return None
-        if not any(result.type in ALIGNED for result in record.evaluators):
+        if not any(result.type in ALIGNED and result.details.get("alignment") for result in record.evaluators):
             return None
         with suppress(AgentVError):
             response = response_of(self.run)
@@ -343,4 +367,19 @@ def _cut(text: str, form: str) -> dict[str, Any]:
 
 
 def _may_hold_base64(encoded: bytes) -> bool:
-    return len(encoded) >= 400  # noqa: PLR2004 - as above
+    """Tell whether a JSON text has a word as long as base64 that is left out; such a word fills a whole stretch."""
+    starts = range(0, len(encoded) - _STRETCH + 1, _STRETCH)
+    is_dense = any(encoded.find(b" ", at, at + _STRETCH) < 0 for at in starts)
+    return is_dense and _LONG_WORD.search(encoded) is not None
+
+
+def _is_shown_whole(message: Raw) -> bool:
+    data = bytes(message)
+    if _may_hold_base64(data):
+        return False
+    if len(data) <= MAX_TEXT:
+        return True
+    head = _decode_head(message)
+    calls = sum(map(len, head.tool_calls))
+    rest = len(data) - calls - len(head.content)
+    return all(len(part) <= MAX_TEXT for part in (*head.tool_calls, head.content)) and rest <= MAX_TEXT

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from base64 import b64encode
+from collections import Counter
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -30,7 +32,7 @@ from agentv.stores.queries import DAMAGED_ROW
 from agentv.stores.run_index import index_row, split_names
 from agentv.web.assets import frame_html, joined_script, style_sheet
 from agentv.web.document import RunDocument
-from agentv.web.snippets import command_of, copy_text
+from agentv.web.snippets import MAX_COPIED, command_of, copy_text, test_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,10 +51,23 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 256_000
 """Size of the runs that are compressed together; a page decompresses the block of the run that it shows."""
+LEVEL = 5
+"""Higher levels take twice as long, and save two percent."""
+SAMPLE_BYTES = 16_000
+"""Size of the part of a block in which the words are counted."""
+MIN_SHARE = 400
+"""A word becomes one byte if this saves more than this part of the sample."""
+_WORD = re.compile(rb" ?[A-Za-z_]{2,}")
+_CODES = bytes(code for code in range(32) if code != ord("\n"))
 MAX_REPORT_BYTES = 40_000_000
 """Size of all blocks; further runs have only their row."""
 
 
+SHARED = (
+    "id", "execution_id", "key", "eval_id", "case_id", "persona_id", "target", "repeat", "place", "status", "result",
+    "started_at", "completed_at", "latency_ms", "cost_usd", "thread_id", "tokens_usage", "calls", "label",
+)  # fmt: skip
+"""Fields of a run that its row has, too; where both are equal, they are in the file once."""
 MAX_ALIGNED_CALLS = 50_000
 """Calls of all runs up to which repetitions are aligned; the calls of further runs are not kept for it."""
 NOT_ALIGNED = "this report is too large to align it; `agentv view` does"
@@ -69,7 +84,10 @@ class ReportBuilder:
         self._facets: list[FacetRow] = []
         self._evaluators: dict[tuple[str, str], dict[str, int]] = {}
         self._blocks: list[bytes] = []
-        self._pending: dict[str, Any] = {}
+        self._pending: list[tuple[str, bytes, bytes]] = []
+        self._case_key: tuple[str, str | None, bytes] | None = None
+        self._case = ""
+        """Copy of the last case, which is often that of the next run."""
         self._pending_bytes = self._bytes = 0
 
     def add(self, run: StoredRun, execution_id: str, label: RunLabel | None = None) -> None:
@@ -79,7 +97,7 @@ class ReportBuilder:
                 record = None if run.line is None else decode_record(run.line)
                 document = RunDocument(run, execution_id)
         except DamagedRunError as error:
-            self._add_row(ListedRun(_row(run, None, str(error))), execution_id, None, block=None)
+            self._add_row(ListedRun(_row(run, None, str(error))), execution_id, None)
             return
         _, failure, calls, tools, tags, words = (0, None, None, "", "", "") if record is None else index_row(0, record)
         row = _row(run, record, None)
@@ -89,27 +107,46 @@ class ReportBuilder:
             "words": words,
             "not_passed": [] if record is None else _not_passed(record),
         }
-        entry = {
-            "head": {**document.head(), "label": label_item(label), "command": command_of(document)},
-            "window": document.window(0),
-            "copy": {form: copy_text(document, form) for form in ("case", "pytest", "command")},
-        }
-        block = self._store(run.key, entry)
+        item = self._add_row(ListedRun(row, failure, calls, label), execution_id, extras)
+        item["block"] = self._store(run.key, *self._entry(document, item, label))
         self._keep_calls(run, execution_id)
-        self._add_row(ListedRun(row, failure, calls, label), execution_id, extras, block=block)
         if record is not None:
             self._count(record)
 
-    def _add_row(
-        self, listed: ListedRun, execution_id: str, extras: dict[str, Any] | None, *, block: int | None
-    ) -> None:
+    def _entry(self, document: RunDocument, row: dict[str, Any], label: RunLabel | None) -> tuple[bytes, bytes]:
+        """Return what the pages show of a run; if all of its messages are shown, they are in the reply, apart from it.
+
+        The client makes the window and the test of such a reply, so that it is in the file once.
+        """
+        run, command = document.run, command_of(document)
+        head = {**document.head(), "label": label_item(label), "command": command}
+        if (run.case_id, run.persona_id, run.content) != self._case_key:
+            self._case_key, self._case = (run.case_id, run.persona_id, run.content), copy_text(document, "case")
+        copy: dict[str, Any] = {"case": self._case}
+        entry: dict[str, Any] = {
+            "head": {name: value for name, value in head.items() if name not in SHARED or row[name] != value},
+            "copy": copy,
+        }
+        if run.response is not None and len(run.response) <= MAX_COPIED and document.is_short:
+            reply = document.reply()
+            if b"\n" not in reply:
+                copy["pytest"] = test_parts(document)
+                entry["prompt"], entry["added"] = document.messages_around_reply()
+                return dump_json(entry), reply
+        copy["pytest"] = copy_text(document, "pytest")
+        entry["window"] = document.window(0)
+        return dump_json(entry), b""
+
+    def _add_row(self, listed: ListedRun, execution_id: str, extras: dict[str, Any] | None) -> dict[str, Any]:
         extras = extras or {"tools": (), "tags": (), "words": listed.run.case_id.casefold(), "not_passed": []}
         row = listed.run
-        self._runs.append({**run_item(row, execution_id, listed), **extras, "block": block})
+        item = {**run_item(row, execution_id, listed), **extras, "block": None}
+        self._runs.append(item)
         status = row.verdict or ("error" if row.damage else "unfinished")
         self._facets.append(
             FacetRow(row.eval_id, row.target, row.persona_id, status, extras["tools"], extras["tags"], 1)
         )
+        return item
 
     def _keep_calls(self, run: StoredRun, execution_id: str) -> None:
         """Keep the calls of a run until all repetitions of its case are there."""
@@ -127,10 +164,10 @@ class ReportBuilder:
         places = []
         for number, ((eval_id, case_id, target, persona_id), runs) in enumerate(self._repeats.items()):
             if len(runs) > 1:
-                diff = json.decode(json.encode(diff_measured(runs, (eval_id, case_id), [execution_id])))
+                diff = dump_json(diff_measured(runs, (eval_id, case_id), [execution_id]))
                 name = f"repeats {number}"
                 names = {"eval_id": eval_id, "case_id": case_id, "target": target, "persona_id": persona_id}
-                places.append({**names, "name": name, "block": self._store(name, {**diff, "persona_id": persona_id})})
+                places.append({**names, "name": name, "block": self._store(name, diff)})
         return places
 
     def _count(self, record: ResultRecord) -> None:
@@ -139,22 +176,24 @@ class ReportBuilder:
             counts = self._evaluators.setdefault((result.name, result.type), dict.fromkeys(counters.values(), 0))
             counts[counters[result.status]] += 1
 
-    def _store(self, key: str, entry: dict[str, Any]) -> int | None:
-        """Put a run into the current block; return its number, or `None` if the report is full."""
+    def _store(self, name: str, entry: bytes, reply: bytes = b"") -> int | None:
+        """Put an entry into the current block; return its number, or `None` if the report is full."""
         if self._bytes > MAX_REPORT_BYTES:
             return None
         number = len(self._blocks)
-        self._pending[key] = entry
-        self._pending_bytes += len(dump_json(entry))
+        self._pending.append((name, entry, reply))
+        self._pending_bytes += len(entry) + len(reply)
         if self._pending_bytes > BLOCK_BYTES:
             self._flush()
         return number
 
     def _flush(self) -> None:
+        """Compress the lines of a block: the names of its entries, the entries, and their replies."""
         if self._pending:
-            self._blocks.append(_pack(self._pending))
+            names, entries, replies = zip(*self._pending, strict=True)
+            self._blocks.append(pack(b"\n".join([dump_json(names), *entries, *replies])))
             self._bytes += len(self._blocks[-1])
-            self._pending, self._pending_bytes = {}, 0
+            self._pending, self._pending_bytes = [], 0
 
     def html(self, execution: ExecutionRow) -> bytes:
         """Return the page."""
@@ -168,8 +207,9 @@ class ReportBuilder:
             "facets": facet_counts(self._facets),
             "evaluators": names,
             "repeats": repeats,
+            "shared": SHARED,
         }
-        blocks = [("agentv-index", _pack(index))]
+        blocks = [("agentv-index", pack(dump_json(index)))]
         blocks += [(f"agentv-block-{number}", block) for number, block in enumerate(self._blocks)]
         return _page(execution, blocks)
 
@@ -194,8 +234,20 @@ def _digest(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def _pack(value: Any) -> bytes:
-    return b64encode(compress(dump_json(value), 9))
+def pack(data: bytes) -> bytes:
+    """Return JSON lines as compressed text, whose characters mean nothing in HTML.
+
+    Frequent words become single bytes that JSON never has; the first line names them. Deflate takes longer codes.
+    """
+    words: list[str] = []
+    if len(data) == len(data.translate(None, _CODES)):
+        sample = data[-SAMPLE_BYTES:]
+        gains = [((len(word) - 1) * times, word) for word, times in Counter(_WORD.findall(sample)).items()]
+        frequent = sorted([each for each in gains if each[0] > len(sample) // MIN_SHARE], reverse=True)
+        for code, (_, word) in zip(_CODES, frequent, strict=False):
+            data = data.replace(word, bytes([code]))
+            words.append(word.decode())
+    return b64encode(compress(dump_json(words) + b"\n" + data, LEVEL))
 
 
 def _not_passed(record: ResultRecord) -> list[str]:

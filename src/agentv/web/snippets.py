@@ -106,26 +106,29 @@ def _without_empty(message: dict[str, Any]) -> dict[str, Any]:
 
 def _pytest(document: RunDocument) -> str:
     """Return a test that scores the recorded reply with the evaluators of the case."""
-    name = re.sub(r"\W+", "_", document.run.case_id.lower()).strip("_") or "run"
     reply = document.run.response
     if reply is None:
         return f"# The reply of {document.run.case_id} was not stored (persist: summary).\n"
     if len(reply) > MAX_COPIED:
         return f"# The reply is too long to copy; agentv runs export {document.execution_id}-{document.run.key}\n"
-    names = ("text", "output_messages", "trace", "turns", "ended_by")
-    recorded = {key: value for key, value in json.decode(reply).items() if key in names}
+    before, after = test_parts(document)
+    return f"{before}{_literal(document.reply())}{after}"
+
+
+def test_parts(document: RunDocument) -> tuple[str, str]:
+    """Return the text of a test before and after the literal of the reply."""
+    name = re.sub(r"\W+", "_", document.run.case_id.lower()).strip("_") or "run"
     expected = _golden_path(json.decode(json.encode(document.case)))
     configs = [
         config for config in document.evaluator_configs if not expected or config.get("type") != "expected_messages"
     ]
     return (
-        "import json\n\nimport agentv\n\n"
-        f"REPLY = json.loads({_literal(recorded)})\n"
-        f"EVALUATORS = json.loads({_literal(configs)})\n"
-        + (f"EXPECTED = json.loads({_literal(expected)})\n" if expected else "")
+        "import json\n\nimport agentv\n\nREPLY = json.loads(",
+        f")\nEVALUATORS = json.loads({_literal(dump_json(configs))})\n"
+        + (f"EXPECTED = json.loads({_literal(dump_json(expected))})\n" if expected else "")
         + f"\n\ndef test_{name}():\n"
         f"    result = agentv.score(REPLY, EVALUATORS{', expected_messages=EXPECTED' if expected else ''})\n"
-        '    assert result.status == "pass", [miss for each in result.evaluators for miss in each.misses]\n'
+        '    assert result.status == "pass", [miss for each in result.evaluators for miss in each.misses]\n',
     )
 
 
@@ -140,6 +143,6 @@ def _golden_path(case: dict[str, Any]) -> list[Any]:
     return path
 
 
-def _literal(value: Any) -> str:
-    """Return a Python literal of the JSON of a value."""
-    return repr(dump_json(value).decode())
+def _literal(data: bytes) -> str:
+    """Return a Python literal of a JSON text."""
+    return repr(data.decode())

@@ -5,15 +5,46 @@ import { parseJson } from "./values.js";
 /** @typedef {Record<string, any>} Query */
 
 /**
- * Return the JSON in a compressed block of the page.
+ * Return the JSON lines in a compressed block of the page; the first line of a block names the words of its codes.
  * @param {string} id
+ * @returns {Promise<string[]>}
  */
 async function readBlock(id) {
   const text = document.getElementById(id)?.textContent;
   if (!text) throw new Error("A part of this report is missing: it was cut, or changed.");
   const bytes = Uint8Array.from(atob(text.trim()), (char) => char.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new /** @type {any} */ (globalThis).DecompressionStream("deflate"));
-  return parseJson(await new Response(stream).text());
+  const lines = await new Response(stream).text();
+  const end = lines.indexOf("\n");
+  const words = JSON.parse(lines.slice(0, end));
+  const wordOf = (/** @type {string} */ code) => words[code.charCodeAt(0) - (code > "\n" ? 1 : 0)] ?? code;
+  return lines.slice(end + 1).replace(/[\x00-\x09\x0b-\x1f]/g, wordOf).split("\n");
+}
+
+/**
+ * Return the literal of a text in Python.
+ * @param {string} text
+ */
+function pythonLiteral(text) {
+  return `'${text.replace(/[\\']/g, "\\$&")}'`;
+}
+
+/**
+ * Return the messages of a reply, as the API does, with those before and after it.
+ * @param {any} entry
+ * @param {string} reply
+ */
+function windowOf(entry, reply) {
+  const sent = reply ? parseJson(reply).output_messages || [] : [];
+  let number = 0;
+  const messages = [...entry.prompt, ...sent, ...entry.added].map((/** @type {any} */ message, index) => {
+    const { tool_calls: calls, ...rest } = message;
+    if (!calls?.length) return { index, ...rest };
+    const first = number;
+    if (index >= entry.prompt.length) number += calls.length;
+    return { index, ...rest, tool_calls: calls.map((/** @type {any} */ call, /** @type {number} */ at) => ({ number: first + at, ...call })) };
+  });
+  return { from: 0, total: messages.length, messages };
 }
 
 /** @type {Record<string, (run: any) => any>} */
@@ -60,8 +91,8 @@ export class FileSource {
     this.isLive = false;
     this.isReport = true;
     /** @type {Promise<any>} */
-    this.index = readBlock("agentv-index");
-    /** @type {Map<number, Promise<any>>} */
+    this.index = readBlock("agentv-index").then(([line]) => parseJson(line));
+    /** @type {Map<number, Promise<string[]>>} */
     this.blocks = new Map();
   }
 
@@ -165,20 +196,23 @@ export class FileSource {
   }
 
   /**
+   * Return a run: its row, its entry, and its reply if that is apart from the entry.
    * @param {string} id
-   * @returns {Promise<any>}
+   * @returns {Promise<{ row: any, entry: any, reply: string }>}
    */
   async entry(id) {
     const index = await this.index;
     const run = index.runs.find((/** @type {any} */ each) => each.id === id || `${each.execution_id}-${each.key}` === id);
     if (!run) throw new Error(`This report holds no run ${id}.`);
-    return this.part(run.block, run.key);
+    const [line, reply] = await this.part(run.block, run.key);
+    return { row: run, entry: parseJson(line), reply };
   }
 
   /**
+   * Return the lines of an entry of a block.
    * @param {number | null} number
    * @param {string} name
-   * @returns {Promise<any>}
+   * @returns {Promise<[string, string]>}
    */
   async part(number, name) {
     if (number === null) throw new Error("This report holds only the row of this run, to stay small; the store has all of it.");
@@ -187,7 +221,10 @@ export class FileSource {
       block = readBlock(`agentv-block-${number}`);
       this.blocks.set(number, block);
     }
-    return (await block)[name];
+    const [head, ...lines] = await block;
+    const names = JSON.parse(head);
+    const at = names.indexOf(name);
+    return [lines[at], lines[at + names.length]];
   }
 
   /**
@@ -201,17 +238,21 @@ export class FileSource {
     const wanted = query.persona === undefined || query.persona === null ? found[0] : found.find((/** @type {any} */ each) => (each.persona_id || "") === query.persona);
     if (!wanted) throw new Error(`This report holds no repetitions of case ${query.case_id}.`);
     const personas = [...new Set(found.map((/** @type {any} */ each) => each.persona_id || ""))].sort().map((name) => name || null);
-    return { ...(await this.part(wanted.block, wanted.name)), personas };
+    const [line] = await this.part(wanted.block, wanted.name);
+    return { ...parseJson(line), persona_id: wanted.persona_id, personas };
   }
 
   /** @param {string} id */
   async run(id) {
-    return (await this.entry(id)).head;
+    const { shared } = await this.index;
+    const { row, entry } = await this.entry(id);
+    return { ...Object.fromEntries(shared.map((/** @type {string} */ name) => [name, row[name]])), ...entry.head };
   }
 
   /** @param {string} id */
   async messages(id) {
-    return (await this.entry(id)).window;
+    const { entry, reply } = await this.entry(id);
+    return entry.window || windowOf(entry, reply);
   }
 
   /**
@@ -220,7 +261,10 @@ export class FileSource {
    * @returns {Promise<string>}
    */
   async copy(id, form) {
-    return (await this.entry(id)).copy[form];
+    const { entry, reply } = await this.entry(id);
+    if (form === "command") return entry.head.command;
+    const text = entry.copy[form];
+    return typeof text === "string" ? text : text.join(pythonLiteral(reply));
   }
 
   /** @returns {Promise<string>} */
