@@ -17,6 +17,7 @@ from agentv.traces.sessions import not_captured_places
 from agentv.traces.spans.interpret import is_agent_span, names_calls
 from agentv.traces.spans.messages import MessageReader
 from agentv.traces.spans.nodes import Node, build_tree, drop_superseded
+from agentv.traces.spans.suspects import suspected_calls
 from agentv.traces.spans.timeline import Timeline
 from agentv.traces.spans.tool_matching import match_tools
 from agentv.traces.spans.values import format_time, text_of
@@ -138,6 +139,7 @@ class _Joiner:
         silent = [draft for draft in self._drafts if _tells_nothing(draft)]
         if silent and not self._timeline.calls and not any(node.kind == "tool" for node in self._nodes):
             places += [_lost_reply(draft) for draft in silent]
+        places += suspected_calls(self._all, self._timeline.calls)
         ran = {node.facts.call_id for node in self._nodes if node.kind == "tool"}
         for node, result in self._timeline.unpaired_results():
             if result.id not in ran:
