@@ -93,3 +93,12 @@ def test_a_tool_whose_name_only_holds_that_of_a_call_is_a_call_of_its_own(tmp_pa
     session = read_one(write_lines(tmp_path / "traces.jsonl", [request(asked, made, ANSWER)]))
     names = [call.tool for message in session.response.output_messages or () for call in message.tool_calls]
     assert sorted(names) == ["get", "get_and_delete"]
+
+
+@pytest.mark.parametrize(("provider", "expected"), [("gcp.gen_ai", {"error"}), ("openai", {"pass"})])
+def test_a_reason_to_stop_tells_nothing_of_calls_where_it_is_the_same_with_them(
+    tmp_path: Path, provider: str, expected: set[str]
+) -> None:
+    values = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": provider}
+    silent = span(1, "chat m", 0, 5, attributes={**values, "gen_ai.response.finish_reasons": ["stop"]})
+    assert statuses(tmp_path, request(silent)) == expected

@@ -273,7 +273,16 @@ def _tells_nothing(draft: MessageDraft) -> bool:
     """Return whether nothing is known of a reply: neither its content nor the reason why it ended."""
     if not draft.is_reply or draft.node is None or draft.node.kind != "model":
         return False
-    return not draft.is_captured and not draft.calls and draft.said.content is None and not draft.node.facts.finish
+    if draft.is_captured or draft.calls or draft.said.content is not None:
+        return False
+    return not draft.node.facts.finish or _is_gemini(draft.node)
+
+
+def _is_gemini(node: Node) -> bool:
+    """Return whether a span is of Gemini, whose reason to stop is the same with calls and without."""
+    attributes = node.span.attributes
+    provider = attributes.get("gen_ai.provider.name") or attributes.get("gen_ai.system")
+    return str(provider or node.facts.model or "").startswith(("gcp", "google", "gemini", "vertex"))
 
 
 def _lost_reply(draft: MessageDraft) -> Unread:
