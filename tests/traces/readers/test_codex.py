@@ -106,3 +106,10 @@ def test_files_before_september_2025_have_items_as_lines(tmp_path: Path) -> None
     session = read_one(write_lines(tmp_path / "rollout.jsonl", lines))
     assert (session.format, session.id, session.turns, calls(session)) == ("codex", "s1", 1, CALLS)
     assert session.response.unread == ()
+
+
+@pytest.mark.parametrize("kind", [[], {}, [[None]], None, 7])
+def test_a_line_whose_type_is_no_text_makes_calls_unknown(kind: Any, tmp_path: Path) -> None:
+    lines = [*_call("a"), {**_line("event_msg", x=1), "type": kind}]
+    path = write_lines(tmp_path / "s.jsonl", lines)
+    assert [place.path for place in read_one(path).response.unread] == [f"{path}:5"]

@@ -76,11 +76,12 @@ def _detect(sample: TraceSample) -> bool:
 
 def _wrapped(line: dict[str, Any]) -> dict[str, Any] | None:
     """Return a line in the form of newer versions; `None` if it has only data about the session."""
-    if line.get("record_type") == "state" or (line.get("type") in _DATA_LINES and not _model([line])):
+    kind = text_of(line.get("type"))
+    if line.get("record_type") == "state" or (kind in _DATA_LINES and not _model([line])):
         return None
     if _is_first(line):
         return {"type": "session_meta", "timestamp": line["timestamp"], "payload": line}
-    if "payload" not in line and text_of(line.get("type")) in _ITEMS:
+    if "payload" not in line and kind in _ITEMS:
         return {"type": "response_item", "payload": line}
     return line
 
