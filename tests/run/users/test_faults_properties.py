@@ -17,9 +17,12 @@ from agentv.model.simulation import Fact, Simulation
 from agentv.model.users import Say, Stop, UserView
 from agentv.run.users.faults import MAX_CHECKED, FaultFinder
 
+DATA = Path(__file__).parents[2] / "data" / "simulator"
 DIALOGUES = [
     json.loads(line)
-    for line in (Path(__file__).parents[2] / "data" / "simulator" / "dialogues.jsonl").read_text("utf-8").splitlines()
+    for name in ("dialogues.jsonl", "messages.jsonl")
+    for line in (DATA / name).read_text("utf-8").split("\n")
+    if line
 ]
 """Dialogues with a brief; the last message is clean, or has the fault of its label."""
 SENTENCES = {
@@ -69,16 +72,19 @@ def faults_of(row: dict[str, Any]) -> list[str]:
 def test_clean_dialogues_raise_at_most_two_alarms_in_a_hundred() -> None:
     clean = [row for row in DIALOGUES if row["label"] == "clean"]
     alarms = [(row["turns"][-1], row["message"], found) for row in clean if (found := faults_of(row))]
-    assert len(clean) >= 50
+    assert len(clean) >= 200
     assert len(alarms) <= len(clean) * 0.02, alarms
 
 
 def test_at_least_ninety_five_of_a_hundred_faults_are_found() -> None:
     faulty = [row for row in DIALOGUES if row["label"] != "clean"]
     missed = [(row["label"], row["turns"][-1], row["message"]) for row in faulty if not faults_of(row)]
-    assert Counter(row["label"] for row in faulty).keys() == SENTENCES.keys()
-    assert len(faulty) >= 50
-    assert len(missed) <= len(faulty) * 0.05, missed
+    of_kind, missed_of_kind = Counter(row["label"] for row in faulty), Counter(label for label, *_ in missed)
+    assert of_kind.keys() == SENTENCES.keys()
+    assert len(faulty) >= 200
+    assert {
+        label: missed_of_kind[label] for label, all_ in of_kind.items() if missed_of_kind[label] > all_ * 0.05
+    } == {}
 
 
 @pytest.mark.parametrize("label", SENTENCES)

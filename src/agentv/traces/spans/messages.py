@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
+from agentv.formats.fields import to_snake_case
 from agentv.formats.reader import detect_conversation
-from agentv.formats.vocabulary import to_snake_case
 from agentv.jsonio import DEPTH_MARKER, dump_json, is_deep, scrub, truncate_depth
 from agentv.model.conversation import Message, ToolCall
 from agentv.traces.spans.values import parse_arguments_text, parse_value, text_of

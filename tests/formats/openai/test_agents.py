@@ -19,7 +19,7 @@ from openai.types.responses import (
 from openai.types.responses.response_reasoning_item import Summary
 from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
 
-from agentv.formats.openai_agents import decode_openai_agents, to_openai_items
+from agentv.formats.openai.agents import decode_openai_agents, to_openai_items
 from agentv.model.conversation import UNSET, Message, ToolCall
 from agentv.model.response import ProviderResponse, TokensUsage
 from tests.support.reading import decode_returned

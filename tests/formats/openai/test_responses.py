@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.errors import FormatError
-from agentv.formats.openai_responses import (
+from agentv.formats.openai.responses import (
     ResponsesStreamDecoder,
     decode_response_object,
     error_in_response,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.errors import FormatError
-from agentv.formats.openai_chat import ChatStreamDecoder, decode_completion, error_in_completion, to_completions
+from agentv.formats.openai.chat import ChatStreamDecoder, decode_completion, error_in_completion, to_completions
 from agentv.formats.sse import ServerEvent
 from agentv.formats.usage import add_usage
 from agentv.model.conversation import Message, ToolCall

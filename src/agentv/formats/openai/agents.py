@@ -14,12 +14,11 @@ from agentv.formats.conversation import (
     text_or_none,
     tool_name,
 )
-from agentv.formats.fields import OBJECT, Path, Report, objects_in
+from agentv.formats.fields import OBJECT, Path, Report, is_harmless_type, objects_in
 from agentv.formats.messages import as_list, as_messages
 from agentv.formats.objects import final_output, library_of, mark_unfinished, plain, plain_item
 from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
 from agentv.formats.usage import finish_usage
-from agentv.formats.vocabulary import is_harmless_type
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse, TokensUsage
