@@ -154,7 +154,7 @@ def test_a_conversation_that_killed_its_process_has_one_of_its_own(tmp_path: Pat
 
 def test_the_poison_case_of_a_batch_is_found(tmp_path: Path) -> None:
     async def run() -> None:
-        batch = {"command": ["python3", "batch.py", "{input_file}"], "mode": "batch"}
+        batch: dict[str, Any] = {"command": ["python3", "batch.py", "{input_file}"], "mode": "batch"}
         async with opened(tmp_path, **batch) as executor:
             assert executor.targets["e\tagent"].batch
             asked = [request("poison" if at == 5 else "hello", f"c{at}") for at in range(12)]
