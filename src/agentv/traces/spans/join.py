@@ -178,14 +178,16 @@ class _Joiner:
         return root.span.error or "the agent failed, and does not say why"
 
     def _usage(self) -> TokensUsage | None:
-        models = [draft.usage for draft in self._drafts if _counts_usage(draft)]
-        if models and any(usage is not None for usage in models):
+        replies = {draft.node.order: draft.node for draft in self._drafts if _counts_usage(draft) and draft.node}
+        models = [node.facts.usage for node in replies.values()]
+        if any(usage is not None for usage in models):
             return add_usage(models)
         roots = [node for node in self._nodes if node.kind == "agent" and not _is_inner(node)]
         return add_usage([node.facts.usage for node in roots]) if roots else None
 
     def _cost(self) -> float | None:
-        costs = [draft.node.facts.cost_usd for draft in self._drafts if _counts_usage(draft) and draft.node is not None]
+        replies = {draft.node.order: draft.node for draft in self._drafts if _counts_usage(draft) and draft.node}
+        costs = [node.facts.cost_usd for node in replies.values()]
         known = [cost for cost in costs if cost is not None]
         return sum(known) if known and len(known) == len(costs) else None
 
