@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from itertools import combinations
 
-from agentv.matching.spoken import foreign_numbers, word_numbers, word_times
+from agentv.matching.spoken import cents, foreign_numbers, word_numbers, word_times
 from agentv.matching.values import (
     MIN_PHONE,
     SMALL,
@@ -34,7 +34,7 @@ _ASKED = re.compile(
     re.IGNORECASE,
 )
 _ASKS_VALUE = re.compile(
-    r"\b(?:what|which|who|whose|when|where|how|wann|wo|wie|wer|welche[rsnm]?|quel(?:le)?s?|quand|combien|où|qui"
+    r"\b(?:know|remember|recall|what|which|who|whose|when|where|how|wann|wo|wie|wer|welche[rsnm]?|quel(?:le)?s?|quand|combien|où|qui"
     r"|cu[áa]l\w*|cu[áa]ndo|cu[áa]nt\w+|d[óo]nde|qui[ée]n|quale|quando|quanto|dove|chi|\w*number|\w*nummer"
     r"|num[ée]ro|n[úu]mero"
     r"|code|ids?|date|birth\w*|address|e-?mail|phone|mobile|names?|amount|price|total|reference|ref|serial|model"
@@ -52,7 +52,7 @@ _FRAGMENT = re.compile(
 """A question without a verb, which names what it asks for: "And the weight?"."""
 _NEXT = re.compile(r"\b(?:next|previous|before|after|following|one\s+(?:more|less|up|down))\b", re.IGNORECASE)
 _SUPPOSED = re.compile(
-    r"\b(?:if|would|could|can|may|might|should|suppose|assuming|say|what\s+about|how\s+about|does|do|is\s+there|wenn"
+    r"\b(?:so|must|right|correct|if|would|could|can|may|might|should|suppose|assuming|say|what\s+about|how\s+about|does|do|is\s+there|wenn"
     r"|falls|kann|könnte|wäre|si|puedo|podría|se|posso|potrei|est-ce|puis-je)\b",
     re.IGNORECASE,
 )
@@ -61,7 +61,7 @@ _ASKS_COUNT = re.compile(r"\bhow\s+(?:many|old|much|big|large|heavy|high|tall)\b
 _INFERRED = re.compile(
     r"\b(?:so|then|that'?s|that\s+(?:is|was|would|makes|leaves)|makes?|leaves?|total|altogether|together|sum|each"
     r"|apiece|per|every"
-    r"|left|over|more|less|minus|plus|times|half|double|twice|average|instead|would|could|if|saves?|cheaper|above"
+    r"|halves|thirds|quarters|instal?lments|split|left|over|more|less|minus|plus|times|half|double|twice|average|instead|would|could|if|saves?|cheaper|above"
     r"|below|under"
     r"|between|too\s+\w+|off|another|extra|also?\b|i\.e\.|means?|technically|earlier|after|before|within|rather"
     r"|donc|soit|entonces|quindi|dann|macht|insgesamt|zusammen|jede[rns]?|je|por|par|ou|oder|or)\b|=|[?\uff1f]"
@@ -90,6 +90,7 @@ _RECORD = 1000
 _RECENT = range(2023, 2031)
 """Years in which the age of somebody may be told."""
 _MIN_LOOSE_ID = 5
+_DOTTED = re.compile(r"v?\d+(?:\.\d+){2,}(?:[/:]\d+)?")
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _UNIT_FACTORS = (10, 100, 1000, 60)
 
@@ -118,7 +119,7 @@ class KnownValues:
                     self._numbers[float(key[5:9])] = None
             if value.number is not None:
                 self._numbers[value.number] = None
-        self._numbers |= dict.fromkeys((*foreign_numbers(text), *word_numbers(text)))
+        self._numbers |= dict.fromkeys((*foreign_numbers(text), *word_numbers(text), *cents(text)))
         self._keys |= {f"time:{time}" for time in word_times(text)}
         self._keys |= {f"day:{day}" for day in edges_of_months(text)}
         self._folded += f" {fold(text)}"
@@ -319,8 +320,10 @@ class KnownValues:
             is_spoken = value.number in set(word_numbers(sentence)) and not value.is_amount
             if is_loose or not is_marked or is_spoken:
                 return False
-        elif value.kind == "quotation":
+        elif value.kind in ("quotation", "time"):
             is_marked = is_marked and is_exact
+        elif value.kind == "id" and not is_exact and _DOTTED.fullmatch(value.text):
+            return False  # an address of a network, or a version
         elif value.kind == "id":
             is_marked = (
                 is_exact or len(squeeze(value.text)) >= _MIN_LOOSE_ID or is_label(sentence.partition(value.text)[0])
@@ -335,7 +338,11 @@ class KnownValues:
             return self._is_next(value)
         if is_exact or value.number is None:
             return False
-        own = [*word_numbers(sentence), *(other.number for other in values_of(sentence) if other.number is not None)]
+        own = [
+            *word_numbers(sentence),
+            *cents(sentence),
+            *(other.number for other in values_of(sentence) if other.number is not None),
+        ]
         others = [number for number in own if number > 0 and number != value.number]
         numbers = [*(number for number in self._numbers if number > 0), *others]
         is_converted = any(_is_converted(value.number, other, _FACTORS) for other in others)

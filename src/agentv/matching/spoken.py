@@ -40,6 +40,9 @@ _CLOCK = re.compile(
 )
 _MINUTES = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
 _HOURS = 12
+_CENTS = re.compile(r"\b(?P<number>\d{1,3}(?:[.,]\d)?)\s?(?:cents?|ct|pence|centimes|céntimos)\b", re.IGNORECASE)
+_ALONE = ("both", "couple", "pair", "single", "once", "twice", "half", "quarter")
+"""Words that are no part of another number."""
 
 
 def word_numbers(text: str) -> Iterator[float]:
@@ -51,7 +54,11 @@ def word_numbers(text: str) -> Iterator[float]:
             yield from _finished(total, part, digits)
             total, part, digits = 0.0, 0.0, ""
         end = match.end()
-        if word in ("hundred", "thousand", "million"):
+        if word in _ALONE:
+            yield from _finished(total, part, digits)
+            total, part, digits = 0.0, 0.0, ""
+            yield float(_WORDS[word])
+        elif word in ("hundred", "thousand", "million"):
             size = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}[word]
             part = (part or 1) * size
             if size > 100:  # noqa: PLR2004 - hundreds are followed by tens
@@ -69,6 +76,12 @@ def _finished(total: float, part: float, digits: str) -> Iterator[float]:
         yield total + part
     if len(digits) > 1:
         yield float(digits)
+
+
+def cents(text: str) -> Iterator[float]:
+    """Yield amounts in hundredths of a currency: 0.08 for "8 cents"."""
+    for match in _CENTS.finditer(text):
+        yield float(match["number"].replace(",", ".")) / 100
 
 
 def foreign_numbers(text: str) -> Iterator[float]:

@@ -12,7 +12,7 @@ from agentv.errors import AgentVError
 from agentv.model.conversation import Message
 from agentv.model.events import Attempt
 from agentv.model.response import ProviderResponse, ResponseError
-from agentv.model.users import Say, Stop, UserView
+from agentv.model.simulation import Say, Stop, UserView
 from agentv.protocols import PARTIAL_REPLY, ConversationSession
 from agentv.run.attempt import (
     LOG,
@@ -192,6 +192,7 @@ class _Conversation:
     async def _next(self, user: UserDriver) -> Say | ConversationEnd:
         """Return the next message of the user, or the end of the conversation."""
         view = UserView(tuple(self._texts))
+        is_scripted = user.is_scripted
         try:
             step = await user.next(view)
         except UserModelError as error:
@@ -201,7 +202,7 @@ class _Conversation:
         stop, turns = self._plan.stop, len(self._exchanges)
         if isinstance(step, Stop) and step.is_simulated and stop is not None and turns < stop.rules.min_turns:
             step = Say(Message(role="user", content=self._plan.nudge))
-        if isinstance(step, Say) and self._is_limit_reached(stop):
+        if isinstance(step, Say) and self._is_limit_reached(None if is_scripted else stop):
             return self._end("limit")
         fault = None if self._plan.faults is None else self._plan.faults.find(step, view)
         if fault is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,13 @@ from hypothesis import strategies as st
 
 from agentv.model.conversation import Message
 from agentv.model.request import Persona
-from agentv.model.simulation import Fact, Simulation
-from agentv.model.users import Say, Stop, UserView
+from agentv.model.simulation import Fact, Say, Simulation, Stop, UserView
 from agentv.run.users.faults import MAX_CHECKED, FaultFinder
 
 DATA = Path(__file__).parents[2] / "data" / "simulator"
 DIALOGUES = [
     json.loads(line)
-    for name in ("dialogues.jsonl", "messages.jsonl")
+    for name in ("dialogues.jsonl", "messages.jsonl", "conversations.jsonl")
     for line in (DATA / name).read_text("utf-8").split("\n")
     if line
 ]
@@ -60,10 +60,17 @@ def step_of(message: str | None, *, stop: bool = False) -> Say | Stop:
 
 
 def faults_of(row: dict[str, Any]) -> list[str]:
-    """Return the faults of all messages of a dialogue."""
-    checks = finder(row["facts"], row["goal"], persona=row.get("persona", ""))
+    """Return the faults of all messages of a dialogue, which is checked once for all tests."""
+    return _faults_of(json.dumps(row))
+
+
+@cache
+def _faults_of(line: str) -> list[str]:
+    row = json.loads(line)
+    checks = finder(row["facts"], row["goal"], persona=row.get("persona", ""), opening=row.get("opening"))
     turns = [tuple(turn) for turn in row["turns"]]
-    steps = [(step_of(said), turns[:number]) for number, (said, _) in enumerate(turns)]
+    written = range(1 if "opening" in row else 0, len(turns))
+    steps = [(step_of(turns[number][0]), turns[:number]) for number in written]
     steps.append((step_of(row["message"], stop=row.get("stop", False)), turns))
     found = [checks.find(step, UserView(tuple(before))) for step, before in steps]
     return [fault for fault in found if fault is not None]

@@ -18,8 +18,7 @@ from agentv.errors import UndecidedError
 from agentv.evaluators.call_checks import unread_steps
 from agentv.evaluators.judge.evidence import fields
 from agentv.jsonio import dump_json, parse_json
-from agentv.model.conversation import Message, ToolCall, TraceEvent
-from agentv.model.marks import REDACTED
+from agentv.model.conversation import REDACTED, Message, ToolCall, TraceEvent
 from agentv.protocols import Context
 from agentv.scoring.calls import trace_from_messages
 
@@ -217,6 +216,15 @@ def _message_steps(messages: Sequence[Message]) -> Iterator[tuple[str, str | Non
             yield _block_step(block, message.role)
         for call in message.tool_calls:
             yield _call_step(call)
+
+
+def step_places(messages: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, int | None]]:
+    """Yield for each step of numbered messages the number of its message, and the index of its call if it is one."""
+    for number, message in messages:
+        calls = len(message.tool_calls)
+        others = sum(1 for _ in _message_steps([message])) - calls
+        yield from [(number, None)] * others
+        yield from [(number, call) for call in range(calls)]
 
 
 def _other_blocks(message: Message) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from agentv.run.users.speech import compile_pattern, contains, content_words, plain, words
+from agentv.run.users.speech import compile_pattern, contains, content_words, plain, without_quotations, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,7 @@ _META = (
     r"(?:according to|as per) (?:the|my) (?:rules|description|sheet|card),? i",
     r"i should (?:now )?(?:say goodbye|end the conv)",
     rf"(?<!you\s)(?<!ignored\s)(?<!followed\s)(?<!read\s)(?<!per\s)my (?:own )?{_OWN_NOUNS}\b(?! to you)",
-    r"(?:play|tak)(?:ing|e|s)? the (?:role|part) of",
+    r"(?:play|tak)(?:ing|e|s)? the (?:role|part) of|playing (?:an?|the) (?:\w+ )?(?:customer|user|client|buyer)\b",
     (
         r"(?:have been|'ve been|was|been|were|am|'m) (?:given|assigned|handed) (?:\w+ ){0,3}(?:goal|objective"
         r"|role|facts?"
@@ -273,7 +273,8 @@ _META = (
         r"|say goodbye)"
     ),
     (
-        r"begin [0-9a-f]{12}\b|guideline \d+|(?:success|evaluation|grading|pass) criteri\w+|evaluator\b"
+        r"begin [0-9a-f]{12}\b|guideline \d+|(?:success|evaluation|grading|pass) criteri\w+ (?:require|say|state"
+        r"|demand|are|is|of)\w*|evaluator\b"
         r"|expected (?:tool )?calls?\b"
     ),
     (
@@ -343,6 +344,7 @@ def find_instructions(message: str, topics: Sequence[str], keys: Sequence[str], 
     cited = next((key for key in keys if re.search(rf"\bfact\W+{re.escape(key)}\b", text, re.IGNORECASE)), None)
     if cited is not None:
         return f"fact {cited}"
+    text = without_quotations(text)
     known = {word[:6] for topic in topics for word in words(topic)}
     for pattern in (_meta, _strong_noun, _noun):
         for match in pattern.finditer(text):

@@ -17,6 +17,7 @@ from agentv.run.users.speech import (
     open_requests,
     plain,
     sentences,
+    without_quotations,
     word_set,
     words,
 )
@@ -90,7 +91,8 @@ _STRONG = (
     ),
     rf"{_I}{_ADVERBS} (?:{_SERVE}|made a note)\b.{{0,60}}\byour (?:{_THEIRS}|file|record|ticket)\b",
     (
-        r"(?:i|we)(?:'ll| will|'ve| have| can|'m| am)(?: now| just| also| gladly)* (?:arrang|issu|process|send|initiat"
+        r"(?:i|we)(?:'ll| will|'ve| have| can|'m| am)(?: now| just| also| gladly)* (?:arrang|issu|process|send"
+        r"|initiat"
         r"|offer|creat|schedul|provid|prepar)\w* (?:an?|the|another) (?:\w+ )?(?:replacement|refund|label|voucher"
         r"|discount|credit|technician|call-?back)"
     ),
@@ -229,7 +231,10 @@ _WEAK = (
         r"|do you have any (?:allerg"
         r"|prefer)"
     ),
-    r"(?:which|what)(?: \w+){0,3} (?:does|do|is|are|did) your |for your (?:safety|security|convenience|protection)",
+    (
+        r"(?:which|what)(?: \w+){0,3} (?:does|do|is|are|did) your (?!opening|hours|prices?|fees?|terms|polic|rates?"
+        r"|conditions|office|store|shop|team|company|website|bank)|for your (?:safety|security|convenience|protection)"
+    ),
     r"you (?:could|can|may|might want to|may want to|should)(?: also)? try|it sounds like|sent to you\b",
     r"would you prefer|i understand (?:this|that|it) (?:can|must|is)",
     r"please (?:try|reinstall|restart|make|hold) (?!again)",
@@ -432,7 +437,7 @@ class Speakers(NamedTuple):
 
 def find_reversed_role(message: str, speakers: Speakers) -> str | None:
     """Return the part of a message in which its writer serves the other side; `None` if the roles are in order."""
-    text = plain(message)
+    text = without_quotations(message)
     weight, found = 0.0, ""
     is_asked = bool(speakers.other) and bool(open_requests(speakers.other[-1]))
     is_offering = any(_OFFERS.search(own) for own in speakers.own)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"\w+(?:'\w+)?")
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u2018\u0060\u00b4\u02bc", "'"))
 _SENTENCE = re.compile(r"[^.!?\n\uff1f\u061f]*(?:[.!?\uff1f\u061f]+(?=\s|$)|\n|$|[.!?](?=\S))")
+_QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]")
 _NOT_SAID = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|https?://\S+|\(.*?\)(?=\s*$)")
 """Quotations and addresses, whose question marks ask nothing."""
 QUESTION_MARKS = "?\uff1f\u061f"
@@ -179,7 +180,7 @@ _LEAVING = re.compile(
     r"|\b(?:everything|all|it)(?:'s|\s+is|\s+was|\s+were|\s+has\s+been)\s+(?:all|everything|very|so|really|just"
     r"|what|great"
     r"|good|perfect|it|clear|settled|sorted|solved|done|helpful|exactly|more|super|enough|kind)\b[^.!?,;]*"
-    r"|\b(?:merci|danke|gracias|grazie|obrigad[oa])\b[^.!?,;]*",
+    r"|\b(?:merci|danke|dank|gracias|grazie|obrigad[oa])\b[^.!?,;]*",
     re.IGNORECASE,
 )
 """Parts of a message that only end a conversation, with the words that belong to them."""
@@ -217,6 +218,7 @@ _COURTESY_WORDS = word_set(
     "sincerely kindly highly extremely saved holiday finished finish complete completed conversation chat here's "
     "end ended concludes conclude pleasure job work efficient "
     "easy simple smooth "
+    "auskunft antwort rückmeldung unterstützung mühe beratung réponse renseignements información atención informazioni "
     "danke dankeschön vielen dank schön schönen tag noch gut alles klar super perfekt toll prima tschüss wiedersehen "
     "wiederhören auf hilfe beste grüße abend wochenende war das wunderbar hervorragend bestens freundlich "
     "merci beaucoup bonne journée soirée au revoir parfait génial super très bien c'est tout aide "
@@ -226,7 +228,7 @@ _COURTESY_WORDS = word_set(
 )
 """Words of thanks, praise and farewell, and of the statement that all is done."""
 _DECLINED = re.compile(
-    r"n't\b|\b(?:dont|doesnt|didnt|cant|couldnt|wouldnt|havent|hasnt|isnt|wasnt|not|no(?!\.|\s*\d)|none|never"
+    r"n't\b|\b(?:nope|nah|dont|doesnt|didnt|cant|couldnt|wouldnt|havent|hasnt|isnt|wasnt|not|no(?!\.|\s*\d)|none|never"
     r"|nobody|nothing"
     r"|nowhere|neither|nor|without|cannot|unknown|unsure|uncertain|forgot|forgotten|forget|lost|gone|missing"
     r"|misplaced"
@@ -262,6 +264,11 @@ def words(text: str) -> list[str]:
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text."""
     return [part.strip() for part in _SENTENCE.findall(plain(text)) if part.strip()]
+
+
+def without_quotations(text: str) -> str:
+    """Return a text without the words that it quotes."""
+    return _QUOTED.sub(" ", plain(text))
 
 
 def is_question(sentence: str) -> bool:

@@ -15,8 +15,7 @@ from agentv.run.users.speech import content_words, is_declined, is_question, pla
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from agentv.model.simulation import Fact
-    from agentv.model.users import UserView
+    from agentv.model.simulation import Fact, UserView
 
 FactType = Literal["date", "number", "person", "other"]
 _DATE_KEYS = word_set(
@@ -114,6 +113,7 @@ _EVADED = re.compile(
     re.IGNORECASE,
 )
 """Statements of somebody who speaks of a fact and does not tell its value."""
+_CLAUSES = re.compile(r"[,;.!?]\s+|\s[-\u2013\u2014]\s|\.\.\.|\u2026")
 MAX_ASKED = 8_000
 """Characters at the end of an agent's message in which questions are looked for."""
 _PLACE = re.compile(
@@ -143,7 +143,7 @@ def find_unknown_told(text: str, facts: dict[str, Fact], view: UserView, known_t
             return name
         if not _is_topic(name, fact, facts, view):
             continue
-        if _tells_value(text, _type_of(name), known, heard):
+        if _tells_value(text, _type_of(name), known, heard, view.last_answer[-MAX_ASKED:]):
             return name
     return None
 
@@ -181,6 +181,8 @@ def _is_topic(name: str, fact: Fact, facts: dict[str, Fact], view: UserView) -> 
         return False
     if _asks_for(answers[-1], name, fact, facts):
         return True
+    if _type_of(name) not in ("number", "date"):
+        return False
     is_put_off = len(view.turns) > 1 and not questions(answers[-1]) and _is_put_off(view.turns[-1][0])
     return is_put_off and _asks_for(answers[-2], name, fact, facts)
 
@@ -219,10 +221,12 @@ def _shares_stem(labels: Iterable[str], asked: str) -> bool:
     )
 
 
-def _tells_value(text: str, kind: FactType, known: KnownValues, heard: set[str]) -> bool:
-    if any(
-        not known.knows(value, is_exact=True) for value in find_values(text) if value.kind != "quotation"
-    ) and not is_declined(text):
+def _tells_value(text: str, kind: FactType, known: KnownValues, heard: set[str], request: str) -> bool:
+    if not is_declined(text):
+        values = [value for value in find_values(text) if value.kind != "quotation"]
+        if any(not known.knows(value, is_exact=True) for value in values):
+            return True
+    elif any(known.unknown(part, request) for part in _CLAUSES.split(text) if not is_declined(part)):
         return True
     if is_declined(text):
         return False

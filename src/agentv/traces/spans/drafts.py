@@ -5,8 +5,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from agentv.jsonio import dump_json
-from agentv.model.conversation import Message, Status, TokensUsage, ToolCall
-from agentv.model.marks import NOT_CAPTURED
+from agentv.model.conversation import NOT_CAPTURED, Message, Status, TokensUsage, ToolCall
 from agentv.traces.spans.messages import Said
 from agentv.traces.spans.nodes import Node
 from agentv.traces.spans.values import format_time
@@ -26,6 +25,8 @@ class CallDraft(Struct, gc=True):
     """OtelSpan of the tool; `None` if there is none."""
     time: int = 0
     trace_id: str = ""
+    asked_by: Node | None = None
+    """OtelSpan of the model that asked for it, or whose history tells it."""
     is_told: bool = False
     """`True` if its result was told by a later message."""
     metadata: dict[str, Any] | None = None
