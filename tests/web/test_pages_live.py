@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # it has no types
 
+from agentv.model.listing import RunLabel
 from tests.fakes.judges.program import judge_program
 from tests.support import viewer as stores
 from tests.support.browser import Watched, open_browser, wait_until
@@ -376,6 +377,26 @@ class TestLive:
             page.wait_for_selector("h1 .chip-pass", timeout=20_000)
             process.communicate(timeout=30)
             assert process.returncode == 0
+
+    def test_a_reader_stays_at_the_same_row(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        check = [{"type": "contains", "value": "x"}]
+        cases = [{"id": f"c{at:03}", "input": "x", "evaluators": check} for at in range(120)]
+        name = write_store(run, data={"targets": [{"name": "echo", "provider": "mock"}], "cases": cases})
+        with serve(store_file(run)) as viewer:
+            page = watched.open(f"{viewer.address}#/executions/{name}?view=runs")
+            page.wait_for_selector(".runs-table .row")
+            for _ in range(60):
+                page.keyboard.press("j")
+            place = "[scrollY, document.activeElement.textContent]"
+            before = page.evaluate(place)
+            assert before[1] == "c059"
+            page.evaluate("document.querySelector('.runs-table').dataset.old = '1'")
+            store = open_store(run)
+            store.set_label(name, next(store.runs(name)).key, RunLabel(label="fail"))
+            store.close()
+            page.wait_for_selector(".runs-table:not([data-old])")
+            assert page.evaluate(place) == before
 
     def test_a_store_that_goes_away_is_named_and_the_page_stays(self, browser: Any, tmp_path: Path) -> None:
         run = command_in(tmp_path)

@@ -9,6 +9,7 @@ import { VirtualList } from "./list.js";
 const FILTER_NAMES = ["status", "target", "persona", "tool", "tag", "evaluator", "failure", "label", "flaky", "text", "transcripts", "eval_id", "case_id"];
 const SORTS = [["position", "plan order"], ["case", "case"], ["status", "outcome"], ["score", "score"], ["latency", "latency"], ["tokens", "tokens"], ["cost", "cost"], ["target", "target"]];
 const TYPING_MS = 200;
+const PAGE = 200;
 
 /**
  * @param {any} app
@@ -76,7 +77,7 @@ class ExecutionPage {
       this.evaluators = (await this.source.evaluators(this.id)).evaluators;
       this.drawHead();
       if (!this.filters.contains(document.activeElement)) this.drawFilters();
-      await this.load();
+      await this.load(true);
     } catch (error) {
       fill(this.head, problemBox(error));
     }
@@ -175,19 +176,28 @@ class ExecutionPage {
     this.load();
   }
 
-  async load() {
+  /** @param {boolean} [isUpdate] the reader stays at the same row */
+  async load(isUpdate = false) {
     this.number += 1;
     const number = this.number;
     const isCurrent = () => number === this.number;
     try {
-      const first = this.view === "cases" ? this.source.cases(this.id, { ...this.where, limit: 200 }) : this.source.runs(this.id, { ...this.where, sort: this.sort, order: this.order, limit: 200 });
+      const first = this.view === "cases" ? this.source.cases(this.id, { ...this.where, limit: PAGE }) : this.source.runs(this.id, { ...this.where, sort: this.sort, order: this.order, limit: PAGE });
       // What stands above the table comes with it, so that no row moves away from under the pointer.
       const [page, failures, charts] = await Promise.all([first, this.source.failures(this.id, this.where), this.source.charts(this.id, this.where)]);
       if (!isCurrent()) return;
       this.drawFailures(failures.failures);
       fill(this.charts, charts.charts.map(histogram));
+      // Rows that were loaded by scrolling stay as they are.
+      if (isUpdate && this.list && this.list.rows.length > PAGE) return;
+      const place = { top: scrollY, active: this.list?.active ?? -1, isFocused: this.table.contains(document.activeElement) };
       if (this.view === "cases") this.drawCases(page);
       else this.drawRuns(page);
+      if (!isUpdate || !this.list) return;
+      scrollTo(0, place.top);
+      this.list.draw();
+      if (place.isFocused && place.active >= 0) this.list.focus(place.active, false);
+      else this.list.active = place.active;
     } catch (error) {
       if (isCurrent()) fill(this.table, problemBox(error));
     }
