@@ -15,7 +15,7 @@ from agentv.traces.spans.values import parse_value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from agentv.model.span import OtelSpan
+    from agentv.model.session import OtelSpan
     from agentv.traces.spans.drafts import CallDraft
     from agentv.traces.spans.nodes import Node
 
