@@ -46,8 +46,11 @@ print(json.dumps({"text": json.dumps({"message": "It is order A-17.", "stop": Fa
 SECRETS = (
     *("Zanzibar rubric of the judge", "quuxvalue", "golden_tool", "the hidden name", "turnvalue", "goldentext"),
     *("argument-of-gold", "defaultvalue", "a note for the reviewers", "vestigial description"),
+    *("turn_golden", "words that end it", "note-of-the-goal"),
 )
 """Texts of evaluators, expectations and notes, none of which a user knows."""
+EXPECTED = [{"role": "assistant", "tool_calls": [{"tool": SECRETS[10]}]}]
+MADE = [{"tool": "refund", "input": {"order_id": {"$not": SECRETS[12]}}}]
 PERSONA = "In a hurry and short of words."
 
 
@@ -97,7 +100,7 @@ def secret_case() -> Json:
         "description": SECRETS[9],
         "persona": "hasty",
         "metadata": {"note": SECRETS[8]},
-        "turns": [{"user": "Hello.", "evaluators": [{"type": "contains", "value": SECRETS[4]}]}],
+        "turns": [{"user": "Hello.", "evaluators": [{"type": "contains", "value": SECRETS[4]}], "expected": EXPECTED}],
         "expected_messages": [{"role": "assistant", "content": SECRETS[5], "tool_calls": [{"tool": SECRETS[2]}]}],
         "evaluators": [
             {"type": "llm_judge", "rubric": [SECRETS[0]], "skip": True},
@@ -126,7 +129,8 @@ class TestSecrecy:
     @pytest.mark.parametrize("kind", ["chat", "responses", "anthropic", "python", "cli"])
     def test_in_requests_of_every_kind_of_target(self, run: Command, server: Server, kind: str) -> None:
         target, requests = self.driver(kind, run, server)
-        content = eval_of(target, brief(), **secret_case())
+        stop = {"made": MADE, "agent_says": SECRETS[11], "max_turns": 4}
+        content = eval_of(target, brief(stop=stop), **secret_case())
         content["personas"] = [{"id": "hasty", "description": PERSONA, "vars": {"locale": "de"}}]
         content["defaults"] = {"evaluators": [{"type": "contains", "value": SECRETS[7]}]}
         result, record = evaluate(run, content)
@@ -137,6 +141,12 @@ class TestSecrecy:
         assert [secret for secret in SECRETS for request in sent if secret in request] == []
         assert run("rescore").code == 1
         assert requests() == sent
+
+    def test_a_text_of_the_brief_is_found_in_the_requests(self, run: Command) -> None:
+        """A secret that stands in the brief is seen, so that the test above would see one that leaks."""
+        target, requests = python_target("user", "user"), run.folder / "requests.txt"
+        evaluate(run, eval_of(target, brief(goal=f"Get A-17 refunded. {SECRETS[0]}"), turns=[{"user": "Hello."}]))
+        assert SECRETS[0] in requests.read_text("utf-8")
 
 
 class TestSeeds:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentv
-from agentv.formats.vocabulary import CALL_ID_KEYS, CALL_KEYS, INPUT_KEYS, NAME_KEYS
+from agentv.formats.fields import CALL_ID_KEYS, CALL_KEYS, INPUT_KEYS, NAME_KEYS
 from tests.support.examples import examples
 from tests.support.samples import Sample, samples
 

@@ -11,8 +11,8 @@ import pytest
 
 import agentv
 from agentv.formats.adk import decode_adk
-from agentv.formats.openai_agents import decode_openai_agents
-from agentv.formats.trace_ref import follow_trace_ref
+from agentv.formats.openai.agents import decode_openai_agents
+from agentv.formats.response import follow_trace_ref
 from agentv.jsonio import dump_json
 from tests.support.reading import decode_returned
 

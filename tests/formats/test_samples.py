@@ -12,8 +12,8 @@ from agentv.formats.adk import to_adk
 from agentv.formats.ai_sdk import to_mastra
 from agentv.formats.anthropic import from_anthropic, to_anthropic
 from agentv.formats.openai import from_openai, to_openai
-from agentv.formats.openai_chat import to_completions
-from agentv.formats.openai_responses import from_responses, to_responses
+from agentv.formats.openai.chat import to_completions
+from agentv.formats.openai.responses import from_responses, to_responses
 from agentv.model.conversation import Message, ToolCall
 from tests.support.samples import read_sample, sample, sample_names
 

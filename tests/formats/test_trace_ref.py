@@ -9,7 +9,7 @@ import pytest
 import agentv
 from agentv.errors import FormatError
 from agentv.formats.reader import decode_response
-from agentv.formats.trace_ref import follow_trace_ref
+from agentv.formats.response import follow_trace_ref
 from agentv.model.conversation import TraceEvent
 from agentv.model.response import ProviderResponse
 from agentv.scoring.calls import resolve_calls

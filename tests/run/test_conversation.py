@@ -14,6 +14,7 @@ import agentv
 from agentv.evals import Target
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.providers.base import ProviderBase, failure
+from agentv.run.conversation import LOST_THREAD
 
 if TYPE_CHECKING:
     from agentv.model.request import Request
@@ -281,6 +282,22 @@ class TestThreads:
         ]
         assert requests[0].conversation_id != requests[2].conversation_id
         assert (record.status, record.attempts) == ("pass", 2)
+        assert "attempt 1 failed (transport): turn 2: HTTP 503; it was tried again" in record.warnings
+
+    @pytest.mark.parametrize(
+        ("threads", "settings", "warned"),
+        [
+            (["a", "b", "c"], {}, "turns 2, 3"),
+            (["a", "a", "c"], {}, "turn 3"),
+            (["a", None, "a"], {}, None),
+            (["a", "b", "c"], {"threads_change": True}, None),
+        ],
+    )
+    def test_a_target_that_loses_its_thread_is_named(self, threads: list[Any], settings: Any, warned: Any) -> None:
+        provider, _ = recorder(lambda request, _: ok(thread_id=threads[request.turn - 1]), "thread")
+        provider.__dict__.update(settings)
+        record = run_case(THREE_TURNS, provider)
+        assert record.warnings == (() if warned is None else (f"{warned}: {LOST_THREAD}",))
 
     def test_a_request_that_was_refused_is_sent_again_on_its_thread(self) -> None:
         def answer(request: Request, number: int) -> ProviderResponse:

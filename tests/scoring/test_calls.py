@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 import agentv
 from agentv.formats.reader import decode_response
-from agentv.formats.trace_ref import follow_trace_ref
+from agentv.formats.response import follow_trace_ref
 from agentv.model.conversation import UNSET, Message, ToolCall
 from agentv.model.response import ProviderResponse, Unread
 from agentv.scoring.calls import calls_from_trace, resolve_calls, trace_from_messages

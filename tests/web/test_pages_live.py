@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # it has no types
 
+from agentv.model.listing import RunLabel
 from tests.fakes.judges.program import judge_program
 from tests.support import viewer as stores
 from tests.support.browser import Watched, open_browser, wait_until
@@ -195,6 +196,77 @@ class TestConversations:
         }
 
 
+class TestEvidence:
+    def test_numbers_of_a_turn_lead_to_the_calls_of_that_turn(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        assert run.process("init", "talk", "--example", "conversation").code == 0
+        assert run.process("eval", "talk", "--case", "refund-large").code == 1
+        with serve(next(tmp_path.rglob("runs.db"))) as viewer:
+            page = watched.open(f"{viewer.address}#/runs/{failed_run(viewer)}")
+            page.wait_for_selector(".message")
+            assert "in turn 2" in page.inner_text(".diff thead")
+            assert page.inner_text(".diff a.cite").startswith("0: refund(")
+            page.click(".diff a.cite")
+            page.wait_for_selector("#call-2.cited[open]")
+            assert "refund" in page.inner_text("#call-2 summary")
+
+    def test_messages_of_a_conversation_are_counted_without_those_of_the_user(
+        self, watched: Watched, tmp_path: Path
+    ) -> None:
+        def said(text: str, tokens: int) -> dict[str, Any]:
+            usage = {"input_tokens": 1, "output_tokens": tokens}
+            return {"output_messages": [{"role": "assistant", "content": text, "tokens_usage": usage}]}
+
+        run = command_in(tmp_path)
+        turns = [{"user": "Hi."}, {"user": "Do it."}]
+        data = {
+            "targets": [{"name": "t", "provider": "mock", "reply": [said("Hello.", 3), said("It is done.", 900)]}],
+            "cases": [
+                {"id": "a", "turns": turns, "evaluators": [{"type": "token_budget", "per": "turn", "max_output": 100}]}
+            ],
+        }
+        write_store(run, data=data)
+        with serve(store_file(run)) as viewer:
+            page = watched.open(f"{viewer.address}#/runs/{failed_run(viewer)}")
+            page.wait_for_selector(".message")
+            assert page.inner_text(".miss").startswith("\N{BALLOT X} message 1 used 900")
+            page.click(".miss a.cite")
+            page.wait_for_selector("#message-3.cited")
+            assert "It is done." in page.inner_text("#message-3")
+
+    def test_steps_of_a_judge_are_links(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        data = support_eval()
+        data["targets"].append(judge_program(run.folder))
+        program = run.folder / "judge.py"
+        program.write_text(program.read_text().replace("answer[:30]", '""'))
+        data["cases"] = [
+            {"id": "a", "input": "Refund.", "evaluators": [{"type": "trajectory_judge", "judge": "judge"}]}
+        ]
+        write_store(run, "--target", "careful", data=data)
+        with serve(store_file(run)) as viewer:
+            page = watched.open(f"{viewer.address}#/runs/{failed_run(viewer)}")
+            page.wait_for_selector(".message")
+            links = page.locator(".miss a.cite").evaluate_all("(all) => all.map((each) => each.hash.split('?')[1])")
+            # A sentence, three calls, and the answer.
+            assert links == ["message=1", "call=0", "call=1", "call=2", "message=2"]
+
+    def test_large_numbers_are_shown_as_they_were_sent(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        call = {"tool": "look", "input": {"id": 12345678901234567891}, "output": {"__proto__": 1, "n": 2**63 - 1}}
+        data = support_eval()
+        data["targets"][0]["reply"] = reply(call)
+        write_store(run, "--target", "careful", "--case", "refund-0", data=data)
+        with serve(store_file(run)) as viewer:
+            page = watched.open(f"{viewer.address}#/runs/{failed_run(viewer)}")
+            page.wait_for_selector("#call-0")
+            page.click("#call-0 summary")
+            text = page.inner_text("#call-0")
+            assert "look(id=12345678901234567891)" in text
+            assert '"__proto__": 1' in text
+            assert str(2**63 - 1) in text
+
+
 class TestUnknown:
     def test_calls_that_are_not_reported_are_unknown(self, watched: Watched, tmp_path: Path) -> None:
         run = command_in(tmp_path)
@@ -243,6 +315,22 @@ def test_charts_of_a_report_follow_its_filters(watched: Watched, viewer: Served,
     assert "of 8 runs" in labels(f"{report}#/executions/{name}?view=runs&status=fail")[0]
 
 
+def test_repeats_of_a_report_are_those_of_the_viewer(watched: Watched, viewer: Served, project: Command) -> None:
+    assert project.process("report", "-o", "repeats.html").code == 0
+    report = (project.folder / "repeats.html").as_uri()
+    path = f"#/repeats/{execution_of(viewer)}?eval_id=support&case_id=refund-1&target=hasty"
+    shown = []
+    for address in (viewer.address, report):
+        page = watched.open(f"{address}{path}")
+        page.wait_for_selector(".columns")
+        shown.append(page.inner_text("main"))
+        page.goto("about:blank")
+    assert shown[0] == shown[1]
+    page = watched.open(report)
+    page.click(".case-cell >> nth=0")
+    page.wait_for_selector(".columns")
+
+
 class TestKeys:
     def test_all_keys(self, watched: Watched, viewer: Served) -> None:
         page = watched.open(f"{viewer.address}#/executions/last?view=runs")
@@ -289,6 +377,26 @@ class TestLive:
             page.wait_for_selector("h1 .chip-pass", timeout=20_000)
             process.communicate(timeout=30)
             assert process.returncode == 0
+
+    def test_a_reader_stays_at_the_same_row(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        check = [{"type": "contains", "value": "x"}]
+        cases = [{"id": f"c{at:03}", "input": "x", "evaluators": check} for at in range(120)]
+        name = write_store(run, data={"targets": [{"name": "echo", "provider": "mock"}], "cases": cases})
+        with serve(store_file(run)) as viewer:
+            page = watched.open(f"{viewer.address}#/executions/{name}?view=runs")
+            page.wait_for_selector(".runs-table .row")
+            for _ in range(60):
+                page.keyboard.press("j")
+            place = "[scrollY, document.activeElement.textContent]"
+            before = page.evaluate(place)
+            assert before[1] == "c059"
+            page.evaluate("document.querySelector('.runs-table').dataset.old = '1'")
+            store = open_store(run)
+            store.set_label(name, next(store.runs(name)).key, RunLabel(label="fail"))
+            store.close()
+            page.wait_for_selector(".runs-table:not([data-old])")
+            assert page.evaluate(place) == before
 
     def test_a_store_that_goes_away_is_named_and_the_page_stays(self, browser: Any, tmp_path: Path) -> None:
         run = command_in(tmp_path)

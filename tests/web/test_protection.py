@@ -4,17 +4,20 @@ from collections.abc import Iterator
 
 import pytest
 
+from agentv.web.store_view import StoreView
 from tests.support.command import Command
 from tests.support.viewer import store_file
 from tests.support.viewer_server import Served, serve
 
 API = "/api/v1/executions"
+FOREIGN = (
+    *("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "localhost:80@evil.example", "localhost."),
+    *("", "[::2]", "[::1]evil.example", "::1", "192.0.2.7", "2130706433", "127.0.0.1:x"),
+)
 
 
 class TestHosts:
-    @pytest.mark.parametrize(
-        "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "[::2]"]
-    )
+    @pytest.mark.parametrize("host", FOREIGN)
     def test_a_foreign_host_is_refused(self, viewer: Served, host: str) -> None:
         assert viewer.get(API, {"Host": host}).status in (400, 403)
 
@@ -83,6 +86,39 @@ class TestToken:
         assert "SameSite=Strict" in cookie
         assert exposed.get("/", {"Cookie": cookie.partition(";")[0]}).status == 200
         assert exposed.get("/?token=wrong").status == 403
+
+    def test_the_printed_address_counts_before_the_cookie_of_an_earlier_server(self, exposed: Served) -> None:
+        answer = exposed.get(f"/?token={exposed.protection.access_token}", {"Cookie": "agentv_token=old"})
+        assert answer.status == 303
+
+    @pytest.mark.parametrize("token", ["\udcff", "\N{LATIN SMALL LETTER E WITH ACUTE}", "x" * 5_000])
+    def test_a_token_that_is_no_text_is_refused(self, exposed: Served, token: str) -> None:
+        sent = token.encode("utf-8", "surrogateescape").decode("latin-1")
+        assert exposed.get(API, {"Authorization": f"Bearer {sent}"}).status == 403
+        run = {"Content-Type": "application/json", "X-Agentv-Token": sent}
+        known = {"Authorization": f"Bearer {exposed.protection.access_token}"}
+        assert exposed.request("PUT", "/api/v1/runs/x-y/label", b"{}", {**run, **known}).status == 403
+
+    def test_all_addresses_of_a_machine_answer_if_it_listens_to_all(self, project: Command) -> None:
+        with serve(store_file(project), host="0.0.0.0") as viewer:  # noqa: S104 - the name only
+            known = {"Authorization": f"Bearer {viewer.protection.access_token}"}
+            for host, status in (("192.0.2.7:80", 200), ("[2001:db8::1]", 200), ("evil.example", 403)):
+                assert viewer.get(API, {**known, "Host": host}).status == status
+
+
+def test_an_answer_that_fails_says_so_with_all_headers(
+    viewer: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        msg = "unforeseen"
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr(StoreView, "execution", fail)
+    answer = viewer.get(f"{API}/last")
+    assert (answer.status, answer.data["error"]["code"]) == (500, "internal")
+    assert "unforeseen" not in answer.body.decode()
+    assert "unforeseen" in caplog.text
+    assert "Content-Security-Policy" in answer.headers
 
 
 def test_every_answer_has_the_protecting_headers(viewer: Served) -> None:

@@ -51,6 +51,32 @@ class TestSources:
         write_store(run, "--no-store", "--out", "out.html")
         assert len(blocks(run.folder / "out.html")["agentv-index"]["runs"]) == 10
 
+    def test_repeats_are_aligned_in_both(self, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        write_store(run, "--repeat", "3", "--out", "out.html")
+        assert run("report", "-o", "stored.html").code == 0
+        found = []
+        for name in ("out.html", "stored.html"):
+            data = blocks(run.folder / name)
+            places = data["agentv-index"]["repeats"]
+            assert len(places) == 10
+            found.append([data[f"agentv-block-{each['block']}"][each["name"]] for each in places])
+        by_case = [sorted(each, key=lambda diff: (diff["case_id"], diff["runs"][0]["target"])) for each in found]
+        assert [{len(diff["runs"]) for diff in each} for each in by_case] == [{3}, {3}]
+        assert [diff["columns"] for diff in by_case[0]] == [diff["columns"] for diff in by_case[1]]
+
+    def test_runs_beyond_the_limit_are_named_instead_of_aligned(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(report, "MAX_ALIGNED_CALLS", 0)
+        run = command_in(tmp_path)
+        write_store(run, "--repeat", "2", "--case", "refund-0", "--target", "careful", "--out", "out.html")
+        data = blocks(run.folder / "out.html")
+        (place,) = data["agentv-index"]["repeats"]
+        diff = data[f"agentv-block-{place['block']}"][place["name"]]
+        assert (len(diff["runs"]), len(diff["left_out"])) == (1, 1)
+        assert "too large" in diff["left_out"][0]["reason"]
+
     def test_labels_are_in_it(self, tmp_path: Path) -> None:
         run = command_in(tmp_path)
         name = write_store(run)

@@ -105,6 +105,47 @@ class TestRun:
         assert [line["status"] for line in done.lines[:-1]] == ["fail"]
 
 
+class TestCopiesOfConversations:
+    """Each text that is copied from a conversation gives the verdict of the conversation."""
+
+    @pytest.fixture
+    def talk(self, tmp_path: Path) -> Command:
+        run = command_in(tmp_path)
+        assert run("init", "--example", "conversation").code == 0
+        assert run("eval", ".").code == 1
+        return run
+
+    @pytest.mark.parametrize("form", ["case", "pytest", "command"])
+    def test_each_form_gives_the_same_verdict(self, talk: Command, form: str) -> None:
+        with serve(store_file(talk)) as viewer:
+            runs = viewer.get("executions/last/runs").data["runs"]
+            texts = [viewer.get(f"runs/{run['id']}/copy?form={form}").data["text"] for run in runs]
+        expected = [run["result"]["status"] for run in runs]
+        assert sorted(expected) == ["fail", "pass", "pass", "pass"]
+        assert [getattr(self, f"run_{form}")(talk, text) for text in texts] == [[status] for status in expected]
+
+    def run_case(self, talk: Command, text: str) -> list[str]:
+        path = talk.folder / "copy.eval.yaml"
+        path.write_text(yaml.safe_dump({"target": "refund-agent", **yaml.safe_load(text)}), encoding="utf-8")
+        return self.statuses(talk("eval", path.name, "--no-store", "--json").lines)
+
+    def run_command(self, talk: Command, text: str) -> list[str]:
+        return self.statuses(talk(*text.split()[1:], "--no-store", "--json").lines)
+
+    def run_pytest(self, _talk: Command, text: str) -> list[str]:
+        names: dict[str, object] = {}
+        exec(compile(text, "copied.py", "exec"), names)  # noqa: S102 - our own text
+        test = next(value for name, value in names.items() if name.startswith("test_"))
+        try:
+            test()  # type: ignore[operator] # a function
+        except AssertionError as error:
+            return ["fail" if "missing call: ask_approval" in str(error) else str(error)]
+        return ["pass"]
+
+    def statuses(self, lines: list[dict[str, str]]) -> list[str]:
+        return [line["status"] for line in lines[:-1]]
+
+
 class TestUnknown:
     def test_calls_that_a_reply_does_not_report_are_not_zero(self, tmp_path: Path) -> None:
         run = command_in(tmp_path)
@@ -219,9 +260,21 @@ class TestTrouble:
         with serve(store_file(own)) as viewer:
             runs = viewer.get("executions/last/runs").data["runs"]
             assert sum("damage" in run for run in runs) == 1
+            records = [viewer.get(f"runs/{run['id']}/record").status for run in runs]
+            assert records.count(409) == 2, "nothing of a damaged run is offered as its record"
             answers = [viewer.get(f"runs/{run['id']}") for run in runs]
             assert sorted({answer.status for answer in answers}) == [200, 409]
             assert "damaged" in next(answer for answer in answers if answer.status == 409).data["error"]["message"]
+
+    @pytest.mark.parametrize("change", ["snapshots SET data = X'00'", "payloads SET response = X'00'"])
+    def test_damage_of_any_part_of_a_run_is_named(self, own: Command, change: str) -> None:
+        store = open_store(own)
+        store.db.execute(f"UPDATE {change}")
+        store.close()
+        with serve(store_file(own)) as viewer:
+            name = viewer.get("executions/last/runs").data["runs"][0]["id"]
+            for part in ("", "/messages", "/record", "/copy?form=case"):
+                assert viewer.get(f"runs/{name}{part}").status == 409, part
 
     def test_an_execution_that_is_deleted_meanwhile_is_not_found(self, own: Command) -> None:
         with serve(store_file(own)) as viewer:

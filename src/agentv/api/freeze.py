@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import yaml
 from msgspec import UNSET, json, to_builtins
 
+from agentv.api.convert.writer import write_eval
 from agentv.api.runs import case_of, record_of, response_of
 from agentv.errors import SpecError, StoreError
 from agentv.model.marks import may_have_gap
 from agentv.model.request import Persona
 from agentv.scoring.calls import resolve_calls
 from agentv.scoring.turns import Exchange, split_turns
+from agentv.spec.messages import FILE_PREFIX
 from agentv.spec.project import find_project, load_project
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 NOT_COUNTED = ("denied", "pending")
 """Statuses of calls that `tool_trajectory` does not count."""
-MAX_WIDTH = 110
+EXPECTED_MESSAGES = "expected_messages"
 
 
 class FrozenCase(NamedTuple):
@@ -37,9 +39,7 @@ class FrozenCase(NamedTuple):
 
     def to_yaml(self) -> str:
         """Return the eval as YAML, with the notes as comments before it."""
-        comments = "".join(f"# {note}\n" for note in self.notes)
-        text = yaml.dump(self.eval, Dumper=yaml.SafeDumper, sort_keys=False, allow_unicode=True, width=MAX_WIDTH)
-        return f"{comments}{text}"
+        return write_eval(self.eval, self.notes)
 
 
 def freeze_run(run: StoredRun, folder: Path | None = None) -> FrozenCase:
@@ -65,15 +65,51 @@ def freeze_run(run: StoredRun, folder: Path | None = None) -> FrozenCase:
         notes.append("Secrets were redacted in the stored run: [redacted] stands for them, and must be replaced.")
     kept, left_out = _kept_evaluators(configs, record)
     notes += [f"Left out, because it did not pass: {name}" for name in left_out]
+    words = _Words(case.vars)
     frozen: dict[str, Any] = {"id": f"{case.id}-frozen"}
     if isinstance(case.persona, Persona):
         frozen["persona"] = case.persona.id
-    if history:
-        frozen["input"] = [to_builtins(message) for message in history]
-    frozen["turns"] = [scripted_turn(exchange) for exchange in exchanges]
+    said: dict[str, Any] = {"input": [words.message(message) for message in history]} if history else {}
+    said["turns"] = [_scripted_turn(exchange, words) for exchange in exchanges]
+    if case.expected_messages is not None and any(_type_of(config) == EXPECTED_MESSAGES for config in kept):
+        said["expected_messages"] = [to_builtins(message) for message in case.expected_messages]
+    frozen |= {"vars": words.variables} if words.variables else {}
+    frozen |= said
     if kept:
         frozen["evaluators"] = kept
     return FrozenCase({**_target(run, folder or Path.cwd()), **_personas(case), "cases": [frozen]}, notes)
+
+
+class _Words:
+    """Texts of messages, with variables in place of those that would be read as templates or names of files."""
+
+    def __init__(self, variables: Mapping[str, Any]) -> None:
+        self.variables = dict(variables)
+
+    def message(self, message: Message) -> dict[str, Any]:
+        """Return a message whose texts are read as they are."""
+        fields: dict[str, Any] = to_builtins(message)
+        content = fields.get("content")
+        if isinstance(content, str):
+            fields["content"] = self.text(content)
+        elif isinstance(content, list):
+            texts = [
+                {"text": self.text(block["text"])} if isinstance(block.get("text"), str) else {} for block in content
+            ]
+            fields["content"] = [{**block, **text} for block, text in zip(content, texts, strict=True)]
+        return fields
+
+    def text(self, text: str) -> str:
+        """Return a text that is read as this one."""
+        if not text.startswith(FILE_PREFIX) and "{{" not in text:
+            return text
+        name = next(name for number in count(1) if (name := f"said_{number}") not in self.variables)
+        self.variables[name] = text
+        return f"{{{{ {name} }}}}"
+
+
+def _type_of(config: Any) -> Any:
+    return config.get("type") if isinstance(config, dict) else None
 
 
 def _single_turn(case: Case, response: Any) -> Exchange:
@@ -81,11 +117,12 @@ def _single_turn(case: Case, response: Any) -> Exchange:
 
 
 def _kept_evaluators(configs: list[Any], record: ResultRecord) -> tuple[list[Any], list[str]]:
-    """Return the evaluators of the whole conversation that passed, and the names of those that did not."""
+    """Return the evaluators that passed, and the names of those that did not."""
     kept, left_out = [], []
     for config, result in zip(configs, record.evaluators, strict=False):
-        if isinstance(config, dict) and isinstance(config.get("over"), dict):
-            continue  # that of a turn, which the calls of the turn replace
+        is_of_turn = isinstance(config, dict) and isinstance(config.get("over"), dict)
+        if is_of_turn and config["type"] in ("tool_trajectory", EXPECTED_MESSAGES):
+            continue  # the calls of the turn replace it
         if result.status in ("pass", "skipped"):
             kept.append(config)
         else:
@@ -93,13 +130,14 @@ def _kept_evaluators(configs: list[Any], record: ResultRecord) -> tuple[list[Any
     return kept, left_out
 
 
-def scripted_turn(exchange: Exchange) -> dict[str, Any]:
+def _scripted_turn(exchange: Exchange, words: _Words) -> dict[str, Any]:
     """Return a turn with the words of the user and, if the calls of the agent are known, a check that expects them."""
     turn: dict[str, Any] = {}
     if exchange.resume is not UNSET:
         turn["resume"] = exchange.resume
     elif exchange.user:
-        turn["user"] = _user(exchange.user[-1])
+        message = exchange.user[-1]
+        turn["user"] = words.text(message.content) if isinstance(message.content, str) else words.message(message)
     known = resolve_calls(exchange.response)
     if known.calls is not None and known.complete and known.source is not None:
         turn["evaluators"] = [expected_calls(known.calls)]
@@ -110,11 +148,6 @@ def expected_calls(calls: Iterable[ToolCall]) -> dict[str, Any]:
     """Return the evaluator that expects these calls, in this order and no others."""
     made = [call for call in calls if call.effective_status not in NOT_COUNTED]
     return {"type": "tool_trajectory", "mode": "exact", "expected": [dict(_expected(call)) for call in made]}
-
-
-def _user(message: Message) -> Any:
-    """Return the text of a message; a message with blocks as a mapping."""
-    return message.content if isinstance(message.content, str) else to_builtins(message)
 
 
 def _expected(call: ToolCall) -> Iterator[tuple[str, Any]]:

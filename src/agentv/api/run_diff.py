@@ -23,7 +23,7 @@ from agentv.scoring.turns import split_turns
 from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from agentv.model.conversation import ToolCall
     from agentv.model.divergence import AlignedCalls, Divergence
@@ -31,14 +31,17 @@ if TYPE_CHECKING:
     from agentv.model.stored import ExecutionRow, StoredRun
     from agentv.protocols import Store
 
+    FollowTrace = Callable[[ProviderResponse, StoredRun], ProviderResponse]
+
 NOT_MEASURED = "it could not be measured"
 NO_RESULT = "it has no result yet"
 NO_MESSAGES = "its messages were not stored (persist: summary)"
 NO_CALLS = "its reply does not report its tool calls"
+TRACE_FILE = "its calls are in a file, which is not read here"
 PARTLY_UNDERSTOOD = "its reply was only partly understood, so calls may be missing"
 
 
-class _MeasuredRun(NamedTuple):
+class MeasuredRun(NamedTuple):
     """Run with a verdict and known calls."""
 
     run: DiffRun
@@ -60,8 +63,7 @@ def diff_runs(  # noqa: PLR0913 - one for each filter
 
     If all of them have the same verdict and there are two executions, these are compared instead.
     """
-    measured: list[_MeasuredRun] = []
-    left_out: list[LeftOutRun] = []
+    found: list[MeasuredRun | LeftOutRun] = []
     evals: dict[str, None] = {}
     for execution in executions:
         traces = StoredTraces(store, execution)
@@ -69,11 +71,7 @@ def diff_runs(  # noqa: PLR0913 - one for each filter
             if personas and not has_persona(stored.persona_id, personas):
                 continue
             evals[stored.eval_id] = None
-            found = _measured_run(stored, execution.id, traces)
-            if isinstance(found, str):
-                left_out.append(LeftOutRun(id=_run_id(stored, execution.id), reason=found))
-            else:
-                measured.append(found)
+            found.append(measure_run(stored, execution.id, traces.follow))
     if len(evals) > 1:
         msg = f"case {case_id!r} is in several evals: {', '.join(evals)}; choose one with --eval"
         raise StoreError(msg)
@@ -84,7 +82,7 @@ def diff_runs(  # noqa: PLR0913 - one for each filter
         hint = "" if case_id in known else suggest(case_id, known)
         msg = f"{' and '.join(row.id for row in executions)}: no run of case {case_id!r}{where}{hint}"
         raise StoreError(msg)
-    return _diff(measured, left_out, (next(iter(evals)), case_id), [row.id for row in executions])
+    return diff_measured(found, (next(iter(evals)), case_id), [row.id for row in executions])
 
 
 def _runs_of(
@@ -100,8 +98,13 @@ def _run_id(stored: StoredRun, execution_id: str) -> str:
     return stored.own_id or f"{execution_id}-{stored.key}"
 
 
-def _measured_run(stored: StoredRun, execution_id: str, traces: StoredTraces) -> _MeasuredRun | str:
-    """Return a run with its calls, or the reason why it cannot be compared."""
+def measure_run(stored: StoredRun, execution_id: str, follow: FollowTrace | None) -> MeasuredRun | LeftOutRun:
+    """Return a run with its calls, or the reason why it cannot be compared; `follow` reads the file of its trace."""
+    found = _measured_run(stored, execution_id, follow)
+    return LeftOutRun(id=_run_id(stored, execution_id), reason=found) if isinstance(found, str) else found
+
+
+def _measured_run(stored: StoredRun, execution_id: str, follow: FollowTrace | None) -> MeasuredRun | str:
     try:
         record, response = record_of(stored), response_of(stored)
     except DamagedRunError as error:
@@ -111,7 +114,9 @@ def _measured_run(stored: StoredRun, execution_id: str, traces: StoredTraces) ->
     if response is None:
         return NO_MESSAGES
     if needs_trace_file(response):
-        response = traces.follow(response, stored)
+        if follow is None:
+            return TRACE_FILE
+        response = follow(response, stored)
     known = resolve_calls(response)
     if known.calls is None or not known.complete:
         return NO_CALLS if known.calls is None else PARTLY_UNDERSTOOD
@@ -122,7 +127,7 @@ def _measured_run(stored: StoredRun, execution_id: str, traces: StoredTraces) ->
         repeat=stored.repeat,
         status=record.status,
     )
-    return _MeasuredRun(run, known.calls, _turns_of_calls(response))
+    return MeasuredRun(run, known.calls, _turns_of_calls(response))
 
 
 def _turns_of_calls(response: ProviderResponse) -> tuple[int, ...]:
@@ -132,9 +137,17 @@ def _turns_of_calls(response: ProviderResponse) -> tuple[int, ...]:
     return tuple(turns)
 
 
-def _diff(
-    measured: list[_MeasuredRun], left_out: list[LeftOutRun], case: tuple[str, str], executions: list[str]
+def diff_measured(
+    runs: Iterable[MeasuredRun | LeftOutRun], case: tuple[str, str], executions: Sequence[str]
 ) -> RunDiff:
+    """Align runs of a case, which is named by its eval and its id, and find where they part."""
+    measured: list[MeasuredRun] = []
+    left_out: list[LeftOutRun] = []
+    for each in runs:
+        if isinstance(each, LeftOutRun):
+            left_out.append(each)
+        else:
+            measured.append(each)
     is_second = [each.run.status == "fail" for each in measured]
     groups = (PASSING, FAILING)
     last = executions[-1]
@@ -175,7 +188,7 @@ def _diff(
     )
 
 
-def _turns_of_columns(measured: Sequence[_MeasuredRun], aligned: AlignedCalls) -> list[int | None]:
+def _turns_of_columns(measured: Sequence[MeasuredRun], aligned: AlignedCalls) -> list[int | None]:
     """Return for each column the turn in which most runs make its call; `None` if no run is a conversation."""
     counts: list[Counter[int]] = [Counter() for _ in aligned.tools]
     for run, cells in zip(measured, aligned.cells, strict=True):

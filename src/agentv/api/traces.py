@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentv.files import TraceFiles
 from agentv.formats.messages import as_messages
-from agentv.formats.trace_ref import follow_trace_ref, without_root
+from agentv.formats.response import follow_trace_ref, without_root
 from agentv.model.conversation import Message, TraceEvent
 from agentv.scoring import calls
 

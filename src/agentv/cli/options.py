@@ -87,7 +87,7 @@ OUT = click.option(
     type=click.Path(dir_okay=False),
     multiple=True,
     metavar="FILE",
-    help="Write results to FILE: .jsonl, .yaml, .xml (JUnit) or .md; may be repeated.",
+    help="Write results to FILE: .jsonl, .yaml, .csv, .xml (JUnit), .md or .html; may be repeated.",
 )
 ENV_FILE = click.option(
     "--env-file", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Read variables from FILE (.env)."

@@ -18,7 +18,7 @@ from agentv.errors import AgentVError
 from agentv.evals import Target
 from agentv.executors.host import CANCELLED, OpenReply, Reply, TargetJob, Task, project_cache
 from agentv.files import TraceFiles
-from agentv.formats.trace_ref import follow_trace_ref
+from agentv.formats.response import follow_trace_ref
 from agentv.jsonio import MAX_BYTES, dump_json
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse

@@ -17,13 +17,12 @@ from agentv.formats.conversation import (
     text_or_none,
     tool_name,
 )
-from agentv.formats.fields import OBJECT, Path, Report
-from agentv.formats.lines import iter_events
+from agentv.formats.fields import OBJECT, Path, Report, snake_key
 from agentv.formats.messages import as_list, as_messages
 from agentv.formats.objects import library_of, plain_data
+from agentv.formats.sse import iter_events
 from agentv.formats.unread import has_no_calls
 from agentv.formats.usage import add_usage, read_usage
-from agentv.formats.vocabulary import snake_key
 from agentv.model.conversation import Message, Status, ToolCall
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.protocols import ReplyFormat, ReplyReader

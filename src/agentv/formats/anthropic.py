@@ -10,7 +10,7 @@ from agentv.errors import FormatError
 from agentv.formats.conversation import Pairing, is_blocks
 from agentv.formats.fields import OBJECT, Path, Report, clean_text, describe_value
 from agentv.formats.messages import as_messages
-from agentv.formats.openai_chat import event_object, warn_if_truncated, with_error_outputs
+from agentv.formats.openai.chat import event_object, warn_if_truncated, with_error_outputs
 from agentv.formats.sse import ServerEvent
 from agentv.formats.tool_calls import fresh_call_ids, parse_arguments
 from agentv.formats.usage import read_usage

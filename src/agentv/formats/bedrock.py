@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agentv.formats.builder import ReplyBuilder
 from agentv.formats.conversation import non_empty_fields, text_or_none
 from agentv.formats.fields import OBJECT, Path, objects_in
-from agentv.formats.lines import iter_events
+from agentv.formats.sse import iter_events
 from agentv.formats.tool_calls import parse_arguments
 from agentv.formats.usage import add_usage, read_usage
 from agentv.model.response import ProviderResponse

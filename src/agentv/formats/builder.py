@@ -7,10 +7,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.formats.conversation import text_or_none
-from agentv.formats.fields import OBJECT, Path, Report, clean_text, text_or_empty
+from agentv.formats.fields import OBJECT, Path, Report, clean_text, is_harmless_type, text_or_empty
 from agentv.formats.tool_calls import parse_arguments
 from agentv.formats.unread import unread_fields
-from agentv.formats.vocabulary import is_harmless_type
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.protocols import ReplyReader
 

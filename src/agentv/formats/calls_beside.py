@@ -8,13 +8,12 @@ from msgspec.structs import replace
 
 from agentv.formats.builder import MessageListBuilder, other_fields
 from agentv.formats.detect import TEXT_KEYS, are_messages, is_event
-from agentv.formats.fields import OBJECT
+from agentv.formats.fields import NEVER_SEARCHED, OBJECT, is_searched, to_snake_case
 from agentv.formats.langchain import unwrap_langchain
 from agentv.formats.log_entries import LogEntry, add_entry, is_call_alone, read_call, read_entry, read_results
 from agentv.formats.messages import is_langchain
 from agentv.formats.response import add_fields, decode_fields, join_responses
 from agentv.formats.tool_calls import parse_arguments
-from agentv.formats.vocabulary import NEVER_SEARCHED, is_searched, to_snake_case
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader
 from agentv.registry import reply_formats

@@ -8,8 +8,7 @@ from msgspec.json import Decoder
 from msgspec.structs import force_setattr
 
 from agentv.formats.conversation import KEY, Result, record_results
-from agentv.formats.fields import Number
-from agentv.formats.vocabulary import is_harmless_type
+from agentv.formats.fields import Number, is_harmless_type
 from agentv.jsonio import CONVERT_ERRORS, MAX_DEPTH, has_surrogates, is_deep
 from agentv.model.conversation import EventType, Message, TokensUsage, ToolCall
 from agentv.model.response import ErrorKind

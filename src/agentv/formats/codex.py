@@ -9,7 +9,7 @@ from agentv.formats.anthropic import output_of
 from agentv.formats.builder import ReplyBuilder
 from agentv.formats.conversation import non_empty_fields, text_or_none
 from agentv.formats.fields import OBJECT, Path, objects_in, text_or_empty
-from agentv.formats.lines import iter_events
+from agentv.formats.sse import iter_events
 from agentv.formats.usage import decode_usage, read_usage
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader

@@ -8,12 +8,11 @@ from msgspec.structs import replace
 
 from agentv.formats.builder import other_fields
 from agentv.formats.embedded_calls import holds_blocks
-from agentv.formats.fields import OBJECT, is_list
+from agentv.formats.fields import CALL_ID_KEYS, INPUT_KEYS, NAME_KEYS, OBJECT, is_list
 from agentv.formats.objects import plain_data
 from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_fields, join_responses
 from agentv.formats.trace import EVENT_TYPES
 from agentv.formats.usage import sum_usage
-from agentv.formats.vocabulary import CALL_ID_KEYS, INPUT_KEYS, NAME_KEYS
 from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse
 from agentv.protocols import ReplyFormat, ReplyReader

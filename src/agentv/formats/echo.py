@@ -7,8 +7,7 @@ with the start of the returned list; the rest is new.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agentv.formats.fields import OBJECT, texts_under
-from agentv.formats.vocabulary import CALL_ID_KEYS, to_snake_case
+from agentv.formats.fields import CALL_ID_KEYS, OBJECT, texts_under, to_snake_case
 from agentv.model.conversation import Message
 
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system"}

@@ -7,8 +7,7 @@ each step, and one `role: tool` message for each result.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agentv.formats.fields import OBJECT, objects_in
-from agentv.formats.vocabulary import CALL_ID_KEYS, INPUT_KEYS, NAME_KEYS, to_snake_case
+from agentv.formats.fields import CALL_ID_KEYS, INPUT_KEYS, NAME_KEYS, OBJECT, objects_in, to_snake_case
 
 _Object = Mapping[str, Any]
 THINKING = "thinking"

@@ -8,11 +8,10 @@ from msgspec.structs import replace
 from agentv.errors import FormatError
 from agentv.formats.builder import other_fields
 from agentv.formats.detect import FAILURE, FIELDS, MESSAGE, MESSAGES, REST, TEXT, TEXT_KEYS, are_messages
-from agentv.formats.fields import MISSING_CALLS, OBJECT, is_list
+from agentv.formats.fields import MISSING_CALLS, OBJECT, is_list, is_searched, to_snake_case
 from agentv.formats.response import decode_fields, join_responses
 from agentv.formats.unread import unread_of_turn
 from agentv.formats.usage import add_usage
-from agentv.formats.vocabulary import is_searched, to_snake_case
 from agentv.jsonio import parse_json
 from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat, ReplyReader

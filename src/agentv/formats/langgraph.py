@@ -7,11 +7,10 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.formats.detect import is_message
-from agentv.formats.fields import OBJECT, is_list, objects_in, texts_under
+from agentv.formats.fields import OBJECT, is_call_key, is_list, objects_in, texts_under
 from agentv.formats.langchain import list_field, unwrap_langchain
 from agentv.formats.messages import is_langchain
 from agentv.formats.response import decode_fields, join_responses
-from agentv.formats.vocabulary import is_call_key
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.protocols import ReplyFormat, ReplyReader
 from agentv.registry import reply_formats

@@ -17,10 +17,10 @@ from agentv.formats.conversation import last_assistant_text
 from agentv.formats.detect import TEXT_KEYS, are_messages, describe_shape, read_agentv_reply, text_key
 from agentv.formats.echo import ALL_NEW, NewPart, find_new, find_new_quickly, speaker_of
 from agentv.formats.fields import MISSING_CALLS, OBJECT, describe_value, is_list
-from agentv.formats.lines import find_data, server_events
 from agentv.formats.normalize import describe_exception, failed_response, normalize_user_reply
 from agentv.formats.objects import is_object, plain, plain_data
 from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_canonical, decode_fields, with_turn_usage
+from agentv.formats.sse import find_data, server_events
 from agentv.formats.streams import AssembledStream, StreamEvent, add_stream_findings, assemble_stream
 from agentv.formats.ui_streams import read_data_stream
 from agentv.formats.unread import with_unread, with_unread_fields

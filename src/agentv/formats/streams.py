@@ -6,19 +6,18 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from agentv.formats.anthropic import AnthropicStreamDecoder
-from agentv.formats.fields import MISSING_CALLS, OBJECT, is_list, objects_in
+from agentv.formats.fields import MISSING_CALLS, OBJECT, is_list, objects_in, to_snake_case
 from agentv.formats.gemini import assemble_gemini, finish_of
 from agentv.formats.langgraph import assemble_state
+from agentv.formats.log_entries import StrayEvents, is_ping, read_strays, reports_calls, with_strays
 from agentv.formats.ollama import assemble_ollama, is_ollama
-from agentv.formats.openai_chat import ChatStreamDecoder
-from agentv.formats.openai_realtime import FORMAT as REALTIME
-from agentv.formats.openai_responses import ResponsesStreamDecoder
+from agentv.formats.openai.chat import ChatStreamDecoder
+from agentv.formats.openai.responses import FORMAT as REALTIME
+from agentv.formats.openai.responses import ResponsesStreamDecoder
 from agentv.formats.sse import ServerEvent
-from agentv.formats.strays import StrayEvents, is_ping, read_strays, reports_calls, with_strays
 from agentv.formats.turns import is_between, split_turns
 from agentv.formats.ui_streams import accept_ag_ui, accept_ai_sdk, assemble_ag_ui, assemble_ai_sdk, is_ag_ui, is_ai_sdk
 from agentv.formats.unread import call_in, has_no_calls
-from agentv.formats.vocabulary import to_snake_case
 from agentv.jsonio import dump_json
 from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat, ReplyReader

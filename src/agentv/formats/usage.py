@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from agentv.formats.fields import OBJECT, Path, Report, is_count
-from agentv.formats.vocabulary import SERVER_TOOL_USES, snake_key
+from agentv.formats.fields import OBJECT, SERVER_TOOL_USES, Path, Report, is_count, snake_key
 from agentv.jsonio import safe_str
 from agentv.model.conversation import Message, TokensUsage
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from itertools import combinations
 
+from agentv.matching.spoken import cents, foreign_numbers, word_numbers, word_times
 from agentv.matching.values import (
     MIN_PHONE,
     SMALL,
@@ -14,10 +15,13 @@ from agentv.matching.values import (
     TextValue,
     days_of,
     digits_of,
+    edges_of_months,
     fold,
+    is_counted,
+    is_label,
+    spoken_values,
     squeeze,
     values_of,
-    word_numbers,
 )
 
 _DIGIT_GROUPS = re.compile(r"\+?\d(?:[\d()/. ,-]*\d)?")
@@ -29,11 +33,35 @@ _ASKED = re.compile(
     r"|confirm|share|enter|state|name|specify)\b|\bplease\s*[.!]?$",
     re.IGNORECASE,
 )
+_ASKS_VALUE = re.compile(
+    r"\b(?:know|remember|recall|what|which|who|whose|when|where|how|wann|wo|wie|wer|welche[rsnm]?|quel(?:le)?s?|quand|combien|où|qui"
+    r"|cu[áa]l\w*|cu[áa]ndo|cu[áa]nt\w+|d[óo]nde|qui[ée]n|quale|quando|quanto|dove|chi|\w*number|\w*nummer"
+    r"|num[ée]ro|n[úu]mero"
+    r"|code|ids?|date|birth\w*|address|e-?mail|phone|mobile|names?|amount|price|total|reference|ref|serial|model"
+    r"|version|size|postcode|zip|account|iban|pin|passport|details?|data|\w*datum|adresse|dirección|indirizzo|confirm"
+    r"|provide|specify)\b",
+    re.IGNORECASE,
+)
+"""Words of a question that asks for a value, in contrast to one for a yes or no."""
+_FRAGMENT = re.compile(
+    r"(?:^|[.!?]\s+)(?!(?:is|are|was|were|do|does|did|have|has|can|could|will|would|shall|should|may|ok|okay"
+    r"|right|done|ready"
+    r"|sure|anything|something|really|and\s+now|yes|no|agreed|deal|correct|more)\b)[^\W\d]\S*(?:\s\S+){0,3}\?\s*$",
+    re.IGNORECASE,
+)
+"""A question without a verb, which names what it asks for: "And the weight?"."""
+_NEXT = re.compile(r"\b(?:next|previous|before|after|following|one\s+(?:more|less|up|down))\b", re.IGNORECASE)
+_SUPPOSED = re.compile(
+    r"\b(?:so|must|right|correct|if|would|could|can|may|might|should|suppose|assuming|say|what\s+about|how\s+about|does|do|is\s+there|wenn"
+    r"|falls|kann|könnte|wäre|si|puedo|podría|se|posso|potrei|est-ce|puis-je)\b",
+    re.IGNORECASE,
+)
+"""Words of a question about a value that is no more than an idea."""
 _ASKS_COUNT = re.compile(r"\bhow\s+(?:many|old|much|big|large|heavy|high|tall)\b|\bnumber\b", re.IGNORECASE)
 _INFERRED = re.compile(
     r"\b(?:so|then|that'?s|that\s+(?:is|was|would|makes|leaves)|makes?|leaves?|total|altogether|together|sum|each"
     r"|apiece|per|every"
-    r"|left|over|more|less|minus|plus|times|half|double|twice|average|instead|would|could|if|saves?|cheaper|above"
+    r"|halves|thirds|quarters|instal?lments|split|left|over|more|less|minus|plus|times|half|double|twice|average|instead|would|could|if|saves?|cheaper|above"
     r"|below|under"
     r"|between|too\s+\w+|off|another|extra|also?\b|i\.e\.|means?|technically|earlier|after|before|within|rather"
     r"|donc|soit|entonces|quindi|dann|macht|insgesamt|zusammen|jede[rns]?|je|por|par|ou|oder|or)\b|=|[?\uff1f]"
@@ -46,7 +74,7 @@ _CORRECTED = re.compile(
 )
 """Words of somebody who corrects a value in the same message."""
 _SENTENCES = re.compile(r"(?<!\bi\.e\.)(?<!\be\.g\.)(?<=[.!?])\s+|[\n;]")
-_CLOCK = re.compile(r"(?P<hour>[01]?\d|2[0-3])[.](?P<minute>[0-5]\d)")
+_CLOCK = re.compile(r"(?P<hour>[0-2]?\d|3[01])[.](?P<minute>[0-5]\d)")
 SMALL_ANSWER = 12
 """The same in the answer to a question for a number."""
 MAX_FACTOR = 31
@@ -59,6 +87,10 @@ _MAX_DERIVED_DIGITS = 7
 _MIN_ID = 3
 _ROUNDED = 0.51
 _RECORD = 1000
+_RECENT = range(2023, 2031)
+"""Years in which the age of somebody may be told."""
+_MIN_LOOSE_ID = 5
+_DOTTED = re.compile(r"v?\d+(?:\.\d+){2,}(?:[/:]\d+)?")
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _UNIT_FACTORS = (10, 100, 1000, 60)
 
@@ -87,7 +119,9 @@ class KnownValues:
                     self._numbers[float(key[5:9])] = None
             if value.number is not None:
                 self._numbers[value.number] = None
-        self._numbers |= dict.fromkeys(word_numbers(text))
+        self._numbers |= dict.fromkeys((*foreign_numbers(text), *word_numbers(text), *cents(text)))
+        self._keys |= {f"time:{time}" for time in word_times(text)}
+        self._keys |= {f"day:{day}" for day in edges_of_months(text)}
         self._folded += f" {fold(text)}"
         self._digits += [digits_of(match[0]) for match in _DIGIT_GROUPS.finditer(text)]
         self._letters.append(squeeze(text))
@@ -109,14 +143,15 @@ class KnownValues:
             return self._knows_date(value, self._given if is_exact else tuple(self._numbers))
         if value.kind == "time":
             is_written = squeeze(value.text) in "".join(self._letters)
-            return is_written or (not is_exact and (self._is_in_range(value) or self._is_shifted(value)))
-        is_next = value.kind == "id" and not is_exact and self._is_next(value)
-        if is_next or self._is_part(value) or self._is_clock(value):
+            return (
+                is_written or self._is_shifted(value, is_exact=is_exact) or (not is_exact and self._is_in_range(value))
+            )
+        if self._is_part(value) or self._is_clock(value) or self._is_between(value):
             return True
         return value.number is not None and self._is_derived(value.number, is_about=value.is_about, is_exact=is_exact)
 
     def _knows_date(self, value: TextValue, numbers: tuple[float, ...]) -> bool:
-        """Tell whether a date is known: its day, a day of a known date, or as many days from one as a known number."""
+        """Tell whether a date is known: its day, a day of a known date, or a known number of days from one."""
         if any(f"day:{key[-5:]}" in self._keys and not self._has_year(key) for key in value.keys):
             return True
         days = {_ordinal(key) for key in self._keys if key.startswith("day:")}
@@ -151,11 +186,25 @@ class KnownValues:
         own = [key.removeprefix("time:") for key in value.keys]
         return bool(known) and any(known[0] <= time <= known[-1] for time in own)
 
-    def _is_shifted(self, value: TextValue) -> bool:
+    def _is_shifted(self, value: TextValue, *, is_exact: bool) -> bool:
         """Tell whether a time is as many minutes or hours from a known one as a known number."""
         known = [_minutes(key) for key in self._keys if key.startswith("time:")]
-        steps = {number * unit for number in self._numbers for unit in (1, 60)}
+        steps = {number * unit for number in (self._given if is_exact else self._numbers) for unit in (1, 60)}
         return any(abs(_minutes(key) - time) in steps for key in value.keys for time in known)
+
+    def _is_between(self, value: TextValue) -> bool:
+        """Tell whether a number is that of the minutes, hours, days or weeks between two known times or dates."""
+        if value.number is None or value.number == 0:
+            return False
+        times = [_minutes(key) for key in self._keys if key.startswith("time:")][:_MAX_NUMBERS]
+        days = [_ordinal(key) for key in self._keys if key.startswith("day:")][:_MAX_NUMBERS]
+        spans = {abs(a - b) / unit for a, b in combinations(times, 2) for unit in (1, 60)}
+        spans |= {
+            (abs(a - b) + more) / unit for a, b in combinations(days, 2) for unit in (1, 7) for more in (-1, 0, 1)
+        }
+        years = {int(key[5:9]) for key in self._keys if key.startswith("date:")}
+        is_age = any(year + value.number in _RECENT for year in years)
+        return value.number in spans or is_age
 
     def _is_part(self, value: TextValue) -> bool:
         plain, digits = squeeze(value.text), digits_of(value.text)
@@ -170,11 +219,13 @@ class KnownValues:
         return len(plain) >= _MIN_ID and any(plain in known for known in self._letters)
 
     def _is_clock(self, value: TextValue) -> bool:
-        """Tell whether a number such as 9.30 is a known time."""
+        """Tell whether a number such as 9.30 is a known time or day."""
         match = _CLOCK.fullmatch(value.text)
-        return match is not None and any(
-            f"time:{int(match['hour']) + half:02d}:{match['minute']}" in self._keys for half in (0, 12)
-        )
+        if match is None:
+            return False
+        hour, minute = int(match["hour"]), match["minute"]
+        is_day = f"day:{int(minute):02d}-{hour:02d}" in self._keys
+        return is_day or any(f"time:{hour + half:02d}:{minute}" in self._keys for half in (0, 12))
 
     def _is_next(self, value: TextValue) -> bool:
         """Tell whether an id is the one before or after a known id."""
@@ -228,21 +279,29 @@ class KnownValues:
         results = [a + b, high - low, high * (1 - low / 100), high * low / 100, high * (1 + low / 100)]
         if low <= _LARGE:
             results += [a * b, high / low]
-        return any(_is_same(number, result) for result in results)
+        is_cents = a % 1 == 0 == b % 1 and any(
+            _is_equal(number, c + d / _LARGE) for c, d in ((a, b), (b, a)) if d < _LARGE
+        )
+        return is_cents or _is_equal(number, high / low) or any(_is_same(number, result) for result in results)
 
     def unknown(self, text: str, request: str = "") -> list[TextValue]:
         """Return the values that a message tells and that are not known, without manners of speaking.
 
         `request` is the message that it answers: a value in answer to a question is told as it is, and not worked out.
         """
-        is_asked = _ASKED.search(request) is not None
+        is_value = _ASKS_VALUE.search(request) is not None or _FRAGMENT.search(request) is not None
+        is_asked = is_value and _ASKED.search(request) is not None
         found: list[TextValue] = []
         for sentence in _SENTENCES.split(text):
             is_exact = is_asked and not _INFERRED.search(sentence)
+            is_idea = "?" in sentence and _SUPPOSED.search(sentence) is not None
+            is_count = is_exact and _ASKS_COUNT.search(request) is not None
+            is_count = is_count and not any(self.has_number(number) for number in word_numbers(sentence))
             found += (
                 value
-                for value in (*values_of(sentence), *days_of(sentence))
-                if self._is_told(value, sentence, request if is_asked else "", is_exact=is_exact)
+                for value in (*values_of(sentence), *days_of(sentence), *(spoken_values(sentence) if is_count else ()))
+                if not (is_idea and value.kind in ("number", "date", "time"))
+                and self._is_told(value, sentence, request if is_asked else "", is_exact=is_exact)
             )
         return [value for value in found if not self._is_corrected(value, text)]
 
@@ -252,27 +311,42 @@ class KnownValues:
             return is_exact and _ASKS_WHEN.search(request) is not None and not self.knows_day(digits_of(value.text))
         is_marked = value.is_marked
         if value.number is not None:
+            if is_counted(sentence, value.text, request):
+                return False
             is_count = is_exact and _ASKS_COUNT.search(request) is not None and value.number > SMALL_ANSWER
             is_marked = is_marked or (is_count and not TIME_UNIT.match(sentence.partition(value.text)[2]))
             # A plain number that nobody asked for is a manner of speaking: 22 stitches, 300 notes.
             is_loose = not is_exact and (value.is_about or not value.is_amount) and value.number < _RECORD
-            if is_loose or not is_marked or value.number in set(word_numbers(sentence)):
+            is_spoken = value.number in set(word_numbers(sentence)) and not value.is_amount
+            if is_loose or not is_marked or is_spoken:
                 return False
-        elif value.kind == "quotation":
+        elif value.kind in ("quotation", "time"):
             is_marked = is_marked and is_exact
+        elif value.kind == "id" and not is_exact and _DOTTED.fullmatch(value.text):
+            return False  # an address of a network, or a version
         elif value.kind == "id":
-            is_marked = is_exact or len(squeeze(value.text)) >= _MIN_ID
+            is_marked = (
+                is_exact or len(squeeze(value.text)) >= _MIN_LOOSE_ID or is_label(sentence.partition(value.text)[0])
+            )
         return is_marked and not self._knows_with(value, sentence, is_exact=is_exact)
 
     def _knows_with(self, value: TextValue, sentence: str, *, is_exact: bool) -> bool:
         """Tell whether a value is known, or worked out with other numbers of its own sentence."""
         if self.knows(value, is_exact=is_exact):
             return True
+        if value.kind == "id" and _NEXT.search(sentence):
+            return self._is_next(value)
         if is_exact or value.number is None:
             return False
-        others = [number for number in word_numbers(sentence) if number != value.number]
-        numbers = [*self._numbers, *others]
-        return any(self._is_pair(value.number, a, b) for a in others for b in numbers)
+        own = [
+            *word_numbers(sentence),
+            *cents(sentence),
+            *(other.number for other in values_of(sentence) if other.number is not None),
+        ]
+        others = [number for number in own if number > 0 and number != value.number]
+        numbers = [*(number for number in self._numbers if number > 0), *others]
+        is_converted = any(_is_converted(value.number, other, _FACTORS) for other in others)
+        return is_converted or any(self._is_pair(value.number, a, b) for a in others for b in numbers)
 
     def _is_corrected(self, value: TextValue, text: str) -> bool:
         """Tell whether a value is taken back: a known one of its kind follows in the same message."""

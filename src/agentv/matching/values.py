@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from agentv.matching.spoken import word_numbers
+
 ValueKind = Literal["email", "date", "time", "id", "number", "quotation"]
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _FOREIGN_MONTHS = {
@@ -34,7 +36,8 @@ _FOREIGN_MONTHS = {
 _MONTH = (
     r"(?P<month>jan(?:uary?|uar|vier|eiro|uari)?|enero|gennaio|feb(?:ruary?|ruar|rero|braio|ruari)?|février|fevereiro"
     r"|mar(?:ch|s|zo|ço)?|märz?|apr(?:ile?)?|abril|avril|may|mai|mayo|maggio|maio|june?|juni|juin|junio|giugno|junho"
-    r"|july?|juli|juillet|julio|luglio|julho|aug(?:ust(?:us)?)?|août|agosto|sept?(?:i?embre|ember)?|setembro|settembre"
+    r"|july?|juli|juillet|julio|luglio|julho|aug(?:ust(?:us)?)?|août|agosto|sept?(?:i?embre|ember)?|setembro"
+    r"|settembre"
     r"|o[ck]t(?:ober|ubre|obre)?|ottobre|outubro|nov(?:i?embre|ember|embro)?|de[cz](?:ember|embro)?|décembre"
     r"|dici?embre)\.?"
 )
@@ -43,6 +46,9 @@ _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.)?"
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+", re.IGNORECASE)
 _ISO_DATE = re.compile(r"(?<![\w-])(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!-?\d)")
 _SHORT_DATE = re.compile(r"(?<![\w.,/-])(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})(?![\w/-]|\.\d)")
+_EDGE = re.compile(
+    rf"\b(?P<edge>end|last day|mid|middle|start|beginning|first)(?:\s+of|-)?\s*{_MONTH}(?!\w)", re.IGNORECASE
+)
 _WORD_DATES = tuple(
     re.compile(rf"(?<!\w){pattern}(?!\w)", re.IGNORECASE)
     for pattern in (
@@ -53,8 +59,8 @@ _WORD_DATES = tuple(
 _TIME = re.compile(
     r"(?<![\w.:,/-])(?P<hour>[01]?\d|2[0-4])"
     r"(?:(?:[:.h](?P<minute>[0-5]\d)(?::[0-5]\d)?)?\s?(?P<half>[ap]\.?m\b\.?)"
-    r"|:(?P<minute2>[0-5]\d)(?::[0-5]\d)?(?:\s?(?:h|uhr)\b)?|h(?P<minute3>[0-5]\d)?\b"
-    r"|(?:\.(?P<minute4>[0-5]\d))?\s?(?:uhr|o'clock)\b)(?![\w:])",
+    r"|:(?P<minute2>[0-5]\d)(?::[0-5]\d)?(?:\s?(?:h|uhr)\b)?|\s?h\s?(?P<minute3>[0-5]\d)\b|h\b"
+    r"|(?:\.(?P<minute4>[0-5]\d))?\s?(?:uhr(?:\s(?P<minute5>[0-5]\d))?|o'clock)\b)(?![\w:])",
     re.IGNORECASE,
 )
 _QUOTATION = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|„([^“”\n]{2,200})[“”]")
@@ -64,13 +70,16 @@ _TOLD_BEFORE = re.compile(
 )
 _TOKEN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9]|[-_#/:.](?=[A-Za-z0-9]))*")
 _NUMBER = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d{1,300}(?:[.,]\d{1,300})?")
-_PHONE = re.compile(r"(?<![\w.])\+?\(?\d{1,5}(?:[ ()/.-]{1,3}\d{1,5}){2,}(?!\w)")
+_PHONE = re.compile(
+    r"(?<![\w.])(?:\+?\(?\d{1,5}(?:[ ()/.-]{1,3}\d{1,5}){2,}|(?:\+\d{1,3}|0\d{2,5})[ /-]{1,2}\d{5,9})(?!\w)"
+)
 _SPELLED = re.compile(r"(?<!\w)[A-Za-z0-9](?:(?:\s*[,-]\s*|\s+|\s*\.\.+\s*)[A-Za-z0-9](?!\w)){3,}")
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|e|er|ème|ish|s|x)", re.IGNORECASE)
 _SCALES = {"k": 1e3, "thousand": 1e3, "grand": 1e3, "m": 1e6, "mio": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
 _SCALE = re.compile(r"\s?(?:k|thousand|grand|mio|million|bn|billion)\b|m(?=\s|$|[.,!?])", re.IGNORECASE)
 _GLUED = re.compile(
-    r"(?P<number>\d+(?:[.,]\d+)*)-?(?P<unit>k|m|mio|bn|kg|g|mg|lbs?|oz|km|cm|mm|ft|in|inch|mi|mph|kmh|l|ml|gb|mb|tb|kb"
+    r"(?P<number>\d+(?:[.,]\d+)*)-?(?P<unit>k|m|mio|bn|kg|g|mg|lbs?|oz|km|cm|mm|ft|in|inch|mi|mph|kmh|l|ml|gb|mb"
+    r"|tb|kb"
     r"|gbps|mbps|ghz|mhz|hz|kwh|kw|w|v|mah|px|p|s|secs?|min|mins?|h|hrs?|d|days?|weeks?|months?|years?|yrs?|eur|usd"
     r"|gbp|chf|c|f|pcs|pm|am|x|fold)",
     re.IGNORECASE,
@@ -87,6 +96,11 @@ _CURRENCY_BEFORE = re.compile(r"(?:[$€£¥₹]|\b(?:usd|eur|gbp|chf|euros?|dol
 _CURRENCY_AFTER = re.compile(r"\s?(?:[$€£¥₹]|(?:usd|eur|gbp|chf|euros?|dollars?|pounds?|bucks|quid)\b)", re.IGNORECASE)
 _LABEL_BEFORE = re.compile(
     r"(?:#|\b(?:id|pin|code|nr|no|account|invoice|ticket|reference|ref|number(?:\s+is)?)[.:]?)\s*$", re.IGNORECASE
+)
+_ID_BEFORE = re.compile(
+    r"\b(?:order|booking|reservation|reference|ref|ticket|invoice|account|number|nr|no|code|id|serial|policy|contract"
+    r"|customer|member(?:ship)?|case|tracking|voucher|coupon|pin|password|it|that)(?:'s|\s+(?:is|was))?[:.]?\s*#?$",
+    re.IGNORECASE,
 )
 _COUNTED_BEFORE = re.compile(
     r"\b(?:option|step|question|item|point|line|page|choice|part|attempt|try|level|row|tier|zone|gate|top|chapter)s?"
@@ -114,28 +128,25 @@ _HEDGE_BEFORE = re.compile(
 _HEDGE_AFTER = re.compile(r"\s?(?:-?ish\b|or so\b|\w+ or so\b|something\b|or thereabouts)", re.IGNORECASE)
 _UNIT_AFTER = re.compile(r"\s?(?:mm|cm|m|km|kg|g|l|ml|metres?|meters?|litres?|kilos?)\b", re.IGNORECASE)
 _IDIOM = re.compile(
-    r"24/7|9-5|\bper 100\s?(?:g|ml|km|grams?)\b|\b\d{1,2} (?:past|to the hour)\b|\b(?:get|gets|got|getting|returns?"
-    r"|throws?|a|an|status|code) (?:40[013458-9]|410|413|415|422|429|50[0-4])\b|\b9 to 5\b|50[/-]50|1[01]0\s?%|1:1"
-    r"|1-on-1|\b2FA\b|\bA[3-5]\b(?!-)|\b[345]G\b|\b4K\b|\bMP[34]\b|\bUTF-8\b"
-    r"|\bQ[1-4]\b|\bB2[BC]\b|\b(?:1080|720)p\b|\bIPv[46]\b|\b101\b(?= (?:course|class))|\b[34]0[0-9] (?:error|page)"
-    r"|\b(?:error|http) [45]\d\d\b|\bCOVID-19\b|\b\d{1,2}\s?cents\b",
+    r"(?<![\w.,:/])(?:24/7|9-5|per 100\s?(?:g|ml|km|grams?)|\d{1,2} (?:past|to the hour)|(?:get|gets|got|getting"
+    r"|returns?"
+    r"|throws?|a|an|status|code) (?:40[013458-9]|410|413|415|422|429|50[0-4])|9 to 5|50[/-]50|1[01]0\s?%|1:1"
+    r"|1-on-1|2FA|A[3-5](?!-)|[345]G|4K|MP[34]|UTF-8|Q[1-4]|B2[BC]|(?:1080|720)p|IPv[46]|101(?= (?:course|class))"
+    r"|[34]0[0-9] (?:error|page)|(?:error|http) [45]\d\d|COVID-19|\d{1,2}\s?cents)(?![\w:])",
     re.IGNORECASE,
 )
+_RATE = re.compile(
+    r"(?<=\d)\s?/\s?(?=(?:kg|g|l|ml|h|hr|hour|d|day|wk|week|mo|month|yr|y|year|night|person|pp|head|unit|pc|pcs|piece"
+    r"|user|seat|m2?|km|min|sec|s|gb|mb|ea|each|page|box|ticket|item|stück|monat|jahr|tag|nacht|person|mois|an|jour"
+    r"|mes|año|noche)\b)",
+    re.IGNORECASE,
+)
+"""The slash of a price per unit."""
 _DIMENSIONS = re.compile(
     r"(?<![\w.])(\d+(?:[.,]\d+)?)\s?(mm|cm|m)?\s?[x\u00d7]\s?(?=\d+(?:[.,]\d+)?(?:\s?(?:mm|cm"
     r"|m))?(?!\w))",
     re.IGNORECASE,
 )
-_UNITS_OF_TEN = dict(
-    zip(("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"), range(20, 100, 10), strict=True)
-)
-_ONES = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
-)
-_WORDS = {**{word: number for number, word in enumerate(_ONES)}, **_UNITS_OF_TEN}
-_WORDS |= {"dozen": 12, "couple": 2, "both": 2, "pair": 2, "single": 1, "once": 1, "twice": 2, "half": 2, "quarter": 4}
-_WORD_NUMBER = re.compile(rf"\b(?:{'|'.join([*_WORDS, 'hundred', 'thousand', 'million', 'and', 'oh', 'double'])})\b")
 SMALL = 20
 """Numbers up to this one are counts or manners of speaking, unless they are marked as an amount or an id."""
 SMALL_TIME = 100
@@ -167,7 +178,7 @@ class TextValue(NamedTuple):
 def find_values(text: str) -> list[TextValue]:
     """Return the values of a text, in the order of their kinds."""
     values: list[TextValue] = []
-    rest = _DIMENSIONS.sub(r"\1 \2 ", _IDIOM.sub(" ", text))
+    rest = _RATE.sub(" per ", _DIMENSIONS.sub(r"\1 \2 ", _IDIOM.sub(" ", text)))
     for match in _QUOTATION.finditer(rest):
         quoted = next(group for group in match.groups() if group is not None)
         is_told = bool(_TOLD_BEFORE.search(rest[: match.start()]))
@@ -230,7 +241,8 @@ def _date(text: str, readings: Iterable[tuple[str, str, str]]) -> TextValue:
 def _time(match: re.Match[str]) -> TextValue:
     """Return a time of day; one of the first half of the day without `am` may also be meant in the second."""
     hour = int(match["hour"]) % 24
-    minute = match["minute"] or match["minute2"] or match["minute3"] or match["minute4"] or "00"
+    minute = match["minute"] or match["minute2"] or match["minute3"] or match["minute4"]
+    minute = minute or match["minute5"] or "00"
     half = (match["half"] or "").casefold()[:1]
     hours = [hour % 12 + 12 * (half == "p")] if half else [hour, *([hour + 12] if hour < 12 else [])]  # noqa: PLR2004
     return TextValue("time", match[0], frozenset(f"time:{hour:02d}:{minute}" for hour in hours), minute != "00")
@@ -285,6 +297,33 @@ def _number(match: re.Match[str], text: str) -> TextValue:
     return TextValue("number", match[0], frozenset((f"number:{number}",)), is_marked, is_about, is_amount)
 
 
+def is_counted(sentence: str, number: str, request: str) -> bool:
+    """Tell whether a number is the place of something in a list that was not asked for: "line 42"."""
+    counted = _COUNTED_BEFORE.search(sentence.partition(number)[0])
+    return counted is not None and counted[0].split()[0].casefold() not in request.casefold()
+
+
+def spoken_values(text: str) -> Iterator[TextValue]:
+    """Yield the numbers that are written as words and too large for a manner of speaking."""
+    for number in word_numbers(text):
+        if number > SMALL and number % 100:
+            key = f"number:{normalize_number(f'{number:.2f}')}"
+            yield TextValue("number", f"{number:g}", frozenset((key,)), is_amount=True)
+
+
+def edges_of_months(text: str) -> Iterator[str]:
+    """Yield the days, as `MM-DD`, that words such as "end of March" may mean."""
+    for match in _EDGE.finditer(text):
+        month, edge = _month(match["month"]), match["edge"].casefold()
+        days = (28, 29, 30, 31) if edge in ("end", "last day") else (14, 15, 16) if edge.startswith("mid") else (1,)
+        yield from (f"{month:02d}-{day:02d}" for day in days)
+
+
+def is_label(before: str) -> bool:
+    """Tell whether a text ends with words that introduce an id: "my order is"."""
+    return _ID_BEFORE.search(before) is not None
+
+
 def normalize_number(text: str) -> str:
     """Return a number without separators of thousands, and without zeros after its decimal point."""
     plain = re.sub(r"[ '\u00a0\u202f]", "", text)
@@ -301,35 +340,6 @@ def normalize_number(text: str) -> str:
     whole, _, decimals = plain.partition(".")
     decimals = decimals.rstrip("0")
     return f"{int(whole or 0)}.{decimals}" if decimals else str(int(whole or 0))
-
-
-def word_numbers(text: str) -> Iterator[float]:
-    """Yield the numbers of a text that are written as words, and the digits that are spelled as words."""
-    total, part, digits, end = 0.0, 0.0, "", -9
-    for match in _WORD_NUMBER.finditer(text.casefold()):
-        word = match[0]
-        if match.start() - end > 2:  # noqa: PLR2004 - a comma and a space
-            yield from _finished(total, part, digits)
-            total, part, digits = 0.0, 0.0, ""
-        end = match.end()
-        if word in ("hundred", "thousand", "million"):
-            size = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}[word]
-            part = (part or 1) * size
-            if size > 100:  # noqa: PLR2004 - hundreds are followed by tens
-                total, part = total + part, 0.0
-        elif word == "oh":
-            digits += "0"
-        elif word in _WORDS:
-            part += _WORDS[word]
-            digits += str(_WORDS[word])
-    yield from _finished(total, part, digits)
-
-
-def _finished(total: float, part: float, digits: str) -> Iterator[float]:
-    if total + part:
-        yield total + part
-    if len(digits) > 1:
-        yield float(digits)
 
 
 def _id_key(token: str) -> str:

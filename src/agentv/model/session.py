@@ -43,9 +43,13 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def turns(self) -> int:
-        """Number of turns: groups of user messages that the agent answered."""
+        """Number of turns: groups of user messages that the agent answered, without those before the session."""
         count, is_asking = 0, False
-        for message in self.messages:
+        for message in self.input_messages:
+            if message.role in ("user", "assistant"):  # what was answered before is the context of this session
+                count = int(message.role == "user")
+                is_asking = bool(count)
+        for message in self.response.output_messages or ():
             if message.role == "user" and not is_asking:
                 count, is_asking = count + 1, True
             elif message.role == "assistant":

@@ -335,6 +335,8 @@ class ProviderSettings(Struct, frozen=True, kw_only=True):
     """Environment variables that it uses beside those written as `${NAME}`: those that look like secrets are some."""
     conversation_mode: ConversationMode = "full"
     """`full` if each turn sends the whole conversation, `thread` if it sends what is new with the thread's id."""
+    threads_change: bool = False
+    """`True` if the thread of a conversation has another id after each turn, as that of the last reply."""
     conversation_problem: str | None = None
     """Reason why its targets cannot hold conversations; `None` if they can."""
     replies_with_runs: bool = False

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from agentv.errors import FormatError
 from agentv.formats.conversation import last_assistant_text
 from agentv.formats.fields import MISSING_CALLS
-from agentv.formats.incomplete import mark_incomplete
 from agentv.formats.reader import decode_response, read_reply
 from agentv.formats.response import CONTENT_KEYS, LIST_KEYS, REPLY_KEYS
+from agentv.formats.unread import mark_incomplete
 from agentv.model.response import ProviderResponse, Unread
 from agentv.providers.base import failure
 from agentv.scoring.turns import split_turns

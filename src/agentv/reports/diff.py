@@ -18,6 +18,7 @@ from agentv.reports.turns import (
     turn_of,
     turn_prefix,
 )
+from agentv.scoring.turns import name_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -133,8 +134,6 @@ CONTEXT = 2
 MAX_SENTENCE = 1000
 """Characters of a sentence, which may name thousands of calls."""
 MAX_ERROR_LINES = 50
-MAX_TURNS = 20
-"""Numbers of turns in a line."""
 MAX_REASONS = 50
 IN_RECORD = "the result record (--out FILE.jsonl, or agentv runs show ID --json)"
 
@@ -221,16 +220,10 @@ def render_evaluator(
             lines.append(f"  {mark} … {more:,} more")
             left_out += more
     if turns := other_failed_turns(result):
-        lines.append(style.paint("dim", f"  nor did it pass in {_turns_text(turns)}"))
+        lines.append(style.paint("dim", f"  nor did it pass in {name_turns(turns)}"))
     if left_out:
         lines.append(style.paint("dim", f"  left out: {pluralize(left_out, 'line')}; the whole is in {extent.whole}"))
     return lines
-
-
-def _turns_text(numbers: Sequence[int]) -> str:
-    """Return `turn 2`, or `turns 2, 4`."""
-    listed = [*map(str, numbers[:MAX_TURNS]), *(["…"] if len(numbers) > MAX_TURNS else [])]
-    return f"{'turn' if len(numbers) == 1 else 'turns'} {', '.join(listed)}"
 
 
 def render_error(message: str, extent: Extent = SHORT) -> list[str]:

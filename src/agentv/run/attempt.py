@@ -154,7 +154,7 @@ class AttemptHistory:
         )
         before, self.log = self.log, (*self.log, attempt)
         if response.success or error is None or not self._may_retry(error, policy):
-            return RunAttempts(_with_failures(response, before), request.attempt, self.log)
+            return RunAttempts(with_failures(response, before), request.attempt, self.log)
         if self._scope is not None:
             self.request = replace(request, attempt=request.attempt + 1)
         else:  # a new thread: a retry must not continue the conversation of a failed attempt
@@ -166,13 +166,13 @@ class AttemptHistory:
     def reject(self, error: ResponseError) -> RunAttempts:
         """Return the outcome of a run whose next attempt was rejected by the rate limiter."""
         response = ProviderResponse(success=False, error=error)
-        return RunAttempts(_with_failures(response, self.log[:-1]), len(self.log), self.log)
+        return RunAttempts(with_failures(response, self.log[:-1]), len(self.log), self.log)
 
     def end(self) -> RunAttempts:
         """Return the outcome of a run that is not tried again, although its last failure may pass."""
         error = self.log[-1].error
         response = ProviderResponse(success=False, error=error, latency_ms=self.log[-1].latency_ms)
-        return RunAttempts(_with_failures(response, self.log[:-1]), len(self.log), self.log)
+        return RunAttempts(with_failures(response, self.log[:-1]), len(self.log), self.log)
 
     def interrupted_log(self) -> tuple[Attempt, ...]:
         """Return all attempts of a run that is cancelled during an attempt."""
@@ -485,7 +485,7 @@ def _failed(kind: str, message: str) -> ProviderResponse:
     return ProviderResponse(success=False, error=error)
 
 
-def _with_failures(response: ProviderResponse, log: Sequence[Attempt]) -> ProviderResponse:
+def with_failures(response: ProviderResponse, log: Sequence[Attempt]) -> ProviderResponse:
     """Return the reply with a warning for each failed attempt before it."""
     if not log:
         return response

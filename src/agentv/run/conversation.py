@@ -14,7 +14,16 @@ from agentv.model.events import Attempt
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.model.users import Say, Stop, UserView
 from agentv.protocols import PARTIAL_REPLY, ConversationSession
-from agentv.run.attempt import LOG, RunAttempts, Slot, back_off, new_conversation_id, try_run, was_refused
+from agentv.run.attempt import (
+    LOG,
+    RunAttempts,
+    Slot,
+    back_off,
+    new_conversation_id,
+    try_run,
+    was_refused,
+    with_failures,
+)
 from agentv.run.rate_limit import QUOTA_EXHAUSTED, RateLimiter
 from agentv.run.users.model import UserModelError
 from agentv.scoring.turns import Exchange, combine_turns
@@ -32,6 +41,10 @@ if TYPE_CHECKING:
 
 MAX_TURNS = 1_000
 """Turns after which every conversation ends, whatever its user side does."""
+LOST_THREAD = (
+    "the target answered with another thread id than the one that it was sent: unless each of its replies has an id of "
+    "its own, the agent did not see the turns before"
+)
 NO_THREAD = (
     "the target reported no thread id in turn 1, so further messages would reach it without their context: "
     "have it report one, or set `conversation: full`"
@@ -89,6 +102,7 @@ async def try_conversation(
     log: list[Attempt] = []
     history = len(request.input_messages)
     number = 1
+    failed: list[Attempt] = []
     faults: list[str] = []
     while True:
         conversation = _Conversation(provider, replace(request, conversation_id=new_conversation_id()), policy, plan)
@@ -111,7 +125,8 @@ async def try_conversation(
                 continue
         if not _may_start_again(conversation, response.error, number - len(faults), policy):
             response = response if plan.use is None else replace(response, simulator=plan.use(number, faults))
-            return RunAttempts(response, number, numbered(log))
+            return RunAttempts(with_failures(response, failed), number, numbered(log))
+        failed.append(_attempt(response, number))
         number += 1
         if limiter.is_broken or is_stopping() or not await back_off(log[-1:], limiter, is_stopping):
             return None
@@ -152,6 +167,7 @@ class _Conversation:
         self._log: list[Attempt] = []
         self._thread_id: str | None = None
         self.mode = provider.settings.conversation_mode
+        self._keeps_thread = self.mode == "thread" and not provider.settings.threads_change
 
     async def run(self, user: UserDriver, is_stopping: Callable[[], bool]) -> ConversationEnd | None:
         """Exchange messages until one side ends the conversation; return `None` if the execution stops before."""
@@ -174,6 +190,7 @@ class _Conversation:
     async def _next(self, user: UserDriver) -> Say | ConversationEnd:
         """Return the next message of the user, or the end of the conversation."""
         view = UserView(tuple(self._texts))
+        is_scripted = user.is_scripted
         try:
             step = await user.next(view)
         except UserModelError as error:
@@ -183,7 +200,7 @@ class _Conversation:
         stop, turns = self._plan.stop, len(self._exchanges)
         if isinstance(step, Stop) and step.is_simulated and stop is not None and turns < stop.rules.min_turns:
             step = Say(Message(role="user", content=self._plan.nudge))
-        if isinstance(step, Say) and self._is_limit_reached(stop):
+        if isinstance(step, Say) and self._is_limit_reached(None if is_scripted else stop):
             return self._end("limit")
         fault = None if self._plan.faults is None else self._plan.faults.find(step, view)
         if fault is not None:
@@ -238,9 +255,12 @@ class _Conversation:
         self._exchanges.append(exchange)
         self._messages = (*self._messages, *exchange.messages)
         self._texts.append((exchange.user[0].text if exchange.user else "", response.text))
-        self._thread_id = response.thread_id or self._thread_id
+        before, self._thread_id = self._thread_id, response.thread_id or self._thread_id
         if response.success and response.thread_id is None and self._thread_id is not None:
             self._exchanges[-1] = exchange._replace(response=replace(response, thread_id=self._thread_id))
+        elif response.success and before not in (None, response.thread_id) and self._keeps_thread:
+            warned = replace(response, warnings=(*response.warnings, LOST_THREAD))
+            self._exchanges[-1] = exchange._replace(response=warned)
 
     def attach_to(self, cancelled: asyncio.CancelledError, log: list[Attempt], history: int) -> None:
         """Attach the turns so far to the error that ends the conversation, so that they are not lost."""

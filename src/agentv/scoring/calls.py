@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agentv.model.conversation import Message, Status, ToolCall, TraceEvent, TraceSummary
 from agentv.model.response import ProviderResponse, Unread
-from agentv.scoring.turns import message_starts, shift_places, split_turns
+from agentv.scoring.turns import message_starts, shift_places, split_turns, warnings_of_turns
 
 
 def summarize_calls(calls: Sequence[ToolCall]) -> TraceSummary:
@@ -262,7 +262,7 @@ def join_calls(calls: Sequence[Calls], replies: Sequence[ProviderResponse]) -> C
     A turn that does not tell its calls makes those of the whole conversation a lower bound, unless no turn tells any.
     A call that waited for an approval has its result in a later turn.
     """
-    warnings = tuple([f"turn {turn}: {warning}" for turn, known in enumerate(calls, 1) for warning in known.warnings])
+    warnings = warnings_of_turns([known.warnings for known in calls])
     if all(known.source is None for known in calls):
         return Calls(source=None, calls=None, warnings=warnings)
     unread: list[Unread] = []

@@ -10,6 +10,10 @@ from msgspec.structs import replace
 from agentv.model.conversation import Message, TokensUsage
 from agentv.model.response import ProviderResponse, ResponseError, TurnReply, Unread
 
+COST_DIGITS = 12
+"""Digits of a sum of costs, so that ten times $0.01 are $0.1."""
+MAX_LISTED = 20
+"""Numbers of turns in a line."""
 MESSAGE_PATH = re.compile(r"output_messages\[(\d+)\]")
 """The beginning of the path of a place in a message; its group is the index of the message."""
 
@@ -67,16 +71,36 @@ def combine_turns(exchanges: Sequence[Exchange], history: int = 0) -> ProviderRe
         text=last.text,
         output_messages=tuple(messages),
         tokens_usage=add_usage([reply.tokens_usage for reply in replies]),
-        cost_usd=add_numbers([reply.cost_usd for reply in replies]),
+        cost_usd=add_numbers([reply.cost_usd for reply in replies], COST_DIGITS),
         latency_ms=add_numbers([reply.latency_ms for reply in replies], 3),
         thread_id=last.thread_id,
         error=error,
         metadata=last.metadata,
-        warnings=tuple([f"turn {turn.index}: {warning}" for turn in turns for warning in turn.response.warnings]),
+        warnings=warnings_of_turns([turn.response.warnings for turn in turns]),
         unread=tuple(_named(turns, "unread")),
         incomplete=tuple(_named(turns, "incomplete")),
         turns=tuple(turns),
     )
+
+
+def warnings_of_turns(warnings: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return the warnings of all turns, each once and after the numbers of its turns, given those of each turn."""
+    numbers: dict[str, list[int]] = {}
+    for number, found in enumerate(warnings, 1):
+        for warning in found:
+            numbers.setdefault(warning, []).append(number)
+    return tuple([f"{name_turns(of)}: {warning}" for warning, of in numbers.items()])
+
+
+def name_turns(numbers: Sequence[int]) -> str:
+    """Return ascending numbers of turns as words: `turn 2`, `turns 2 to 7`, `turns 1, 4, 9`."""
+    first, last = numbers[0], numbers[-1]
+    if first == last:
+        return f"turn {first}"
+    if last - first == len(numbers) - 1 > 1:
+        return f"turns {first} to {last}"
+    more = ", …" if len(numbers) > MAX_LISTED else ""
+    return f"turns {', '.join(map(str, numbers[:MAX_LISTED]))}{more}"
 
 
 def _named(turns: Iterable[TurnReply], field: str) -> Iterator[Unread]:

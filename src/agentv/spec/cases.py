@@ -26,7 +26,7 @@ from agentv.spec.file_format import CaseEntry, DefaultsEntry
 from agentv.spec.messages import FILE_PREFIX, VariableFiller, check_expected_field, check_messages
 from agentv.spec.personas import select_personas
 from agentv.spec.simulation import CheckedSimulation, check_simulation
-from agentv.spec.turns import check_golden_path, check_turns
+from agentv.spec.turns import check_golden_path, check_turns, warn_of_last_answers
 from agentv.spec.validation import NOT_JSON, TOO_DEEP, build, is_too_deep, short_repr, to_json
 
 if TYPE_CHECKING:
@@ -340,6 +340,8 @@ class CaseReader:
         configs = entry.evaluators if objects is None or objects.of_case is None else objects.of_case
         try:
             own = check_evaluators(configs) if configs else []
+            if len(entry.turns or ()) > 1 or entry.simulate is not UNSET:
+                own = warn_of_last_answers(own)
             if self._judges is not None:
                 for path, listed in {"evaluators": own, **of_turns}.items():
                     problems += self._judges.check(listed, path)

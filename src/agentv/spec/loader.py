@@ -34,6 +34,7 @@ from agentv.spec.project import (
 )
 from agentv.spec.targets import JudgeNames, check_targets, default_judge, select_targets, without_judge
 from agentv.spec.tools import declared_tools, merge_tools
+from agentv.spec.turns import LAST_ANSWER, last_answer_warnings
 from agentv.spec.validation import CaseCounts, IdRegistry, as_warning, build, duplicate_id, short_repr, to_json
 from agentv.spec.yaml import SourceFile
 
@@ -190,7 +191,7 @@ class Loader:
             user_models=judges.find(reader.user_models),
             tools=merge_tools(self._project.tools, tools),
             accepted=tuple([AcceptedMutants(**asdict(each)) for each in entry.mutate.accept]),
-            warnings=(*self._warnings(dataset), *self._evaluator_warnings(checks, counts, defaults.threshold)),
+            warnings=(*self._warnings(dataset), *self._evaluator_warnings(checks, counts, defaults.threshold, reader)),
         )
 
     def _is_settled(self, entry: EvalEntry) -> bool:
@@ -239,12 +240,15 @@ class Loader:
         return [self._source.locate(hint) if self._source else hint for hint in hints]
 
     def _evaluator_warnings(
-        self, checks: Sequence[ConfiguredEvaluator], counts: CaseCounts, threshold: float | None
+        self, checks: Sequence[ConfiguredEvaluator], counts: CaseCounts, threshold: float | None, reader: CaseReader
     ) -> list[Problem]:
         """Return the warnings of evaluators, with their locations."""
         warnings = [*(as_warning(warning) for checked in checks for warning in checked.warnings), *counts.warnings]
         if threshold == 0 and not any(checked.evaluator.required for checked in checks):
             warnings.append(Problem("defaults.threshold", CASE_NEVER_FAILS))
+        shared = [checked for checked in checks if reader.has_conversations and any(last_answer_warnings(checked, ""))]
+        names = [checked.evaluator.name or checked.evaluator.type for checked in shared]
+        warnings += [Problem("defaults.evaluators", f"{name!r} {LAST_ANSWER}") for name in names]
         return [self._source.locate(warning) if self._source else warning for warning in warnings]
 
     def _inputs(self, dataset: Dataset | None, targets: Iterable[Target]) -> tuple[str, ...]:

@@ -73,6 +73,10 @@ def _merge(entry: SimulateEntry, own: SimulateTurnEntry) -> SimulateEntry:
 
 def _check_patterns(entry: SimulateEntry, path: str) -> Iterator[Problem]:
     for name, fact in entry.facts.items():
+        value = fact.value if isinstance(fact, FactEntry) else fact
+        if isinstance(value, str) and not value.strip():
+            message = "the fact is empty: give a value, or `unknown` if the user does not know it"
+            yield Problem(f"{path}.facts.{name}", message)
         if isinstance(fact, FactEntry):
             yield from _bad_patterns(_listed(fact.asked), f"{path}.facts.{name}.asked")
     yield from _bad_patterns(_listed(entry.stop.agent_says), f"{path}.stop.agent_says")
@@ -126,7 +130,8 @@ def _simulation(entry: SimulateEntry) -> Simulation:
 def _fact(name: str, written: FactEntry | str | float) -> Fact:
     words = tuple(re.escape(word) for word in _WORDS.findall(name))
     if isinstance(written, FactEntry):
-        return Fact(value=_text(written.value), asked=_listed(written.asked) or words, tell=written.tell)
+        value = None if written.value == UNKNOWN else _text(written.value)
+        return Fact(value=value, asked=_listed(written.asked) or words, tell=written.tell)
     return Fact(value=None if written == UNKNOWN else _text(written), asked=words)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from agentv.errors import Problem, SpecError
 from agentv.evals import iter_evaluators
-from agentv.model.request import OneTurn, Turn
+from agentv.model.request import CONVERSATION, OneTurn, Turn
 from agentv.scoring.turns import golden_segments, is_golden_path
 from agentv.spec.evaluators import check_evaluators, has_expected_calls
 from agentv.spec.file_format import TurnEntry
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from agentv.evals import ConfiguredEvaluator
     from agentv.model.conversation import Message
     from agentv.spec.messages import VariableFiller
+
+
+LAST_ANSWER = (
+    "forbids a text, and looks at the last answer of the conversation alone: write `over: each_turn`, "
+    "or `over: last_turn` if that is meant"
+)
 
 
 class CheckedTurns(NamedTuple):
@@ -149,6 +155,27 @@ def _for_turn(config: Any, number: int) -> Any:
         return config
     name = config.get("name") or config.get("type")
     return {**config, "name": turn_name(number, name), "over": {"turn": number}}
+
+
+def warn_of_last_answers(checks: Sequence[ConfiguredEvaluator]) -> list[ConfiguredEvaluator]:
+    """Return evaluators of a conversation, with a warning on each that forbids a text without saying in which turns."""
+    return [
+        replace(checked, warnings=(*checked.warnings, *last_answer_warnings(checked, f"evaluators[{index}]")))
+        for index, checked in enumerate(checks)
+    ]
+
+
+def last_answer_warnings(checked: ConfiguredEvaluator, path: str) -> Iterator[str]:
+    """Yield a warning if an evaluator of a conversation, or one inside of it, forbids a text in the last answer."""
+    evaluator = checked.evaluator
+    if "over" in checked.config or getattr(evaluator, "over", CONVERSATION) != CONVERSATION:
+        return
+    is_refusal = evaluator.type == "refusal"
+    is_forbidden = evaluator.negate or (is_refusal and not getattr(evaluator, "expected", True))
+    if is_forbidden and (is_refusal or getattr(evaluator, "on", None) == "answer"):
+        yield f"{path}: {LAST_ANSWER}"
+    for index, inner in enumerate(evaluator.inner):
+        yield from last_answer_warnings(inner, f"{path}.{evaluator.nested}[{index}]")
 
 
 def turn_name(number: int, name: object) -> str:

@@ -10,6 +10,7 @@ from agentv.traces.coverage import CoverageCounter
 from agentv.traces.detection import detect, find_format, sample_of
 from agentv.traces.files import READ_ERRORS, find_files
 from agentv.traces.records import PARSE_ERRORS, describe_error
+from agentv.traces.repeats import RepeatedHistory
 from agentv.traces.sessions import with_lost_records
 from agentv.traces.spans.join import join_spans
 from agentv.traces.spans.store import SpanStore
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _UNKNOWN = "no known trace format; name one with --format, `agentv score --formats` lists them"
 _EMPTY = "the file is empty"
 _MAX_LOST = 1000
+REPEATED = "sessions that are there more than once, and count once"
+"""Note about sessions that are left out."""
 
 
 def _describe(error: Exception) -> str:
@@ -50,6 +53,7 @@ class TraceReading:
         self._file: TraceFile | None = None
         self._lost: dict[int, list[str]] = {}
         """Places of records that could not be read, by file."""
+        self._repeats = RepeatedHistory()
         self._of_sessions: set[int] = set()
         """Files that hold whole sessions, and so no spans of others."""
 
@@ -79,8 +83,9 @@ class TraceReading:
             self._file = file
             for session in self._read_file(file):
                 self._of_sessions.add(file.index)
-                if self._count(session, file.name):
-                    yield session
+                own = self._without_history(session)
+                if own is not None and self._count(own, file.name):
+                    yield own
         self._file = None
         if self._spans is None:
             return
@@ -90,6 +95,16 @@ class TraceReading:
                     yield session
         finally:
             self._spans.close()
+
+    def _without_history(self, session: Session) -> Session | None:
+        """Return a session without what an earlier one has too; `None`, with a note, if it has all of it."""
+        try:
+            own = self._repeats.without(session)
+        except Exception:  # noqa: BLE001 - a plugin may yield anything; what cannot be used is reported when counted
+            return session
+        if own is None:
+            self.note(REPEATED)
+        return own
 
     def _count(self, session: Session, place: str) -> bool:
         """Count a session; return `False`, with a report, for a value of a plugin's reader that is none."""

@@ -8,15 +8,17 @@ from contextlib import suppress
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Raw, Struct, UnsetType, json
+from msgspec import MsgspecError, Raw, Struct, UnsetType, json
 from msgspec.structs import asdict
 
 from agentv.api.runs import case_of, decode_record, response_of, sides_of, translate_damage
 from agentv.errors import AgentVError
+from agentv.evaluators.judge.transcript import step_places
 from agentv.jsonio import dump_json
-from agentv.model.conversation import TraceEvent
+from agentv.model.conversation import Message, TraceEvent
 from agentv.model.results import RunResult
 from agentv.reports.diff import diff_rows
+from agentv.reports.turns import turn_of
 from agentv.scoring.calls import calls_from_trace
 from agentv.scoring.scorer import CaseScorer
 from agentv.spec.evaluators import check_evaluators
@@ -31,6 +33,8 @@ WINDOW_BYTES = 2_000_000
 """Size of a window of messages after which it ends early."""
 MAX_RELABELLED = 1_000_000
 """Bytes of a reply up to which missing labels of a diff are made again."""
+MAX_STEPS = 10_000
+"""Messages up to which the steps of a judge are links."""
 ALIGNED = ("tool_trajectory", "expected_messages")
 """Evaluators whose result is an alignment."""
 EXTRA_FIELDS = (
@@ -53,6 +57,21 @@ class _MessageHead(Struct):
     tool_calls: list[Raw] = []
 
 
+class _TurnHead(Struct):
+    """Positions of the messages of a turn in the conversation."""
+
+    first_message: int = 0
+    last_message: int = -1
+    user_messages: int = 1
+    agent_messages: int | None = None
+
+    @property
+    def sent(self) -> range:
+        """Positions of the messages of the agent."""
+        first = self.first_message + self.user_messages
+        return range(first, self.last_message + 1 if self.agent_messages is None else first + self.agent_messages)
+
+
 _decode_head = json.Decoder(_MessageHead).decode
 
 
@@ -68,6 +87,8 @@ class RunDocument:
             self._record = None if run.line is None else decode_record(run.line)
             response = {} if run.response is None else json.decode(run.response, type=dict[str, Raw])
             self._messages = self._read_messages(response)
+            self._turns = json.decode(response.get("turns", Raw(b"[]")), type=list[_TurnHead])
+            self._has_trace = "trace" in response
 
     def _read_messages(self, response: dict[str, Raw]) -> list[Raw]:
         """Return the whole conversation, undecoded; a trace without messages becomes a message with its calls."""
@@ -138,6 +159,7 @@ class RunDocument:
             "error": clip(line.get("error")),
             "warnings": line.get("warnings") or [],
             **{name: _clip_each(line[name]) for name in EXTRA_FIELDS if name in line},
+            "turn_places": self._turn_places(),
             "answer": clip(line.get("candidate") or ""),
             "evaluators": self._evaluators(),
             "messages": self.total_messages,
@@ -167,12 +189,47 @@ class RunDocument:
             return None
         return next(at for at in range(len(self._messages)) if self._calls_before[at + 1] > number)
 
+    def _turn_places(self) -> list[dict[str, int]]:
+        """Return for each turn its first call, its first message of the agent, and the number of these.
+
+        Sentences about a turn count the calls and the messages of the agent in it; others those of the conversation.
+        """
+        last = len(self._messages)
+        return [
+            {
+                "call": self._calls_before[min(turn.first_message, last)],
+                "message": turn.sent.start,
+                "messages": len(turn.sent),
+            }
+            for turn in self._turns
+        ]
+
+    def _step_places(self, turn: int) -> list[dict[str, int]]:
+        """Return the call or message of each step of a turn, or of all turns; nothing if the steps are of a trace."""
+        if self._has_trace or len(self._messages) > MAX_STEPS:
+            return []
+        chosen = self._turns[turn - 1 : turn] if turn else self._turns
+        numbers = [at for one in chosen for at in one.sent] or range(self.output_from, len(self._messages))
+        shown = [at for at in numbers if at < len(self._messages)]
+        try:
+            messages = [(at, json.decode(self._messages[at], type=Message)) for at in shown]
+        except MsgspecError:  # an imported message of another shape
+            return []
+        return [
+            {"message": at} if call is None else {"call": self._calls_before[at] + call}
+            for at, call in step_places(messages)
+        ]
+
     def _evaluators(self) -> list[dict[str, Any]]:
         if self._record is None:
             return []
         results = self._record.evaluators
         sides = sides_of(self.run) or self._relabel() or (None,) * len(results)
-        return [_evaluator_item(result, side) for result, side in zip(results, sides, strict=False)]
+        items = [_evaluator_item(result, side) for result, side in zip(results, sides, strict=False)]
+        for item in items:
+            if item["type"] == "trajectory_judge":
+                item["steps"] = self._step_places(item["turn"])
+        return items
 
     def _relabel(self) -> list[DiffLabels | None] | None:
         """Return the labels of diffs that were not stored: those of a run that passed."""
@@ -219,6 +276,7 @@ def _evaluator_item(result: EvaluatorResult, sides: DiffLabels | None) -> dict[s
         "score": result.score,
         "weight": result.weight,
         "required": result.required is True,
+        "turn": turn_of(result),
         "misses": list(result.misses[:WINDOW]),
         "hits": list(result.hits[:WINDOW]),
         "undecided": [str(each) for each in (details.get("undecided") or ())][:WINDOW],

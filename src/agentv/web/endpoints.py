@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from msgspec import Struct, field, json
 
 from agentv.api.listing import current_state, execution_item, facet_counts, label_item, label_lines, run_item
+from agentv.api.runs import translate_damage
 from agentv.errors import AgentVError
 from agentv.formats.run_export import write_run
 from agentv.model.listing import HumanVerdict, ListStatus, RunCursor, RunFilter, RunQuery, RunSort
@@ -193,7 +194,8 @@ def _copy(view: StoreView, args: Args) -> Any:
 
 def _record(view: StoreView, args: Args) -> bytes:
     execution_id, run = view.stored_run(args["run"])
-    return write_run(run, execution_id)
+    with translate_damage(run):
+        return write_run(run, execution_id)
 
 
 def _labels(view: StoreView, args: Args) -> bytes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -30,6 +32,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::\d{1,5})?")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -48,6 +51,7 @@ class Protection:
 
     def __init__(self, host: str, allowed_hosts: Iterable[str] = (), token: str | None = None) -> None:
         local = is_loopback(host)
+        self._is_wildcard = host in ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
         self._hosts = {name.lower() for name in (*LOCAL_NAMES, host, *allowed_hosts)}
         self.access_token = None if local and token is None else token or secrets.token_urlsafe(24)
         """Token that every request needs; `None` where only this machine can ask."""
@@ -72,7 +76,9 @@ class Protection:
 
     def _refusal(self, request: web.Request) -> str | None:
         """Return the reason to refuse a request."""
-        if _host_name(request.host) not in self._hosts:
+        name = _host_name(request.host)
+        # Another site cannot make an address lead elsewhere, as it can a name.
+        if name not in self._hosts and not (self._is_wildcard and _is_address(name)):
             return "unknown Host: open the viewer by the address that it printed"
         site = request.headers.get("Sec-Fetch-Site", "none")
         is_visit = (
@@ -84,19 +90,25 @@ class Protection:
         if origin is not None and urlsplit(origin).netloc.lower() != request.host.lower():
             return "requests of another origin are not answered"
         if self.access_token is not None:
-            given = request.cookies.get(COOKIE) or request.query.get("token") if request.path == "/" else None
+            # The address that was printed last counts before a cookie that an earlier server set.
+            given = request.query.get("token") if request.path == "/" else None
             given = given or request.cookies.get(COOKIE) or _bearer(request)
-            if given is None or not hmac.compare_digest(given.encode(), self.access_token.encode()):
+            if given is None or not _is_equal(given, self.access_token):
                 return "a token is needed: open the address that agentv view printed"
         return None
 
     def check_write(self, request: web.Request) -> None:
         """Refuse a request that writes unless our own page sent it."""
         given = request.headers.get(WRITE_HEADER, "")
-        if not hmac.compare_digest(given.encode(), self.write_token.encode()):
+        if not _is_equal(given, self.write_token):
             raise web.HTTPForbidden(text="labels can be set from the page of the viewer only")
         if request.content_type != "application/json":
             raise web.HTTPUnsupportedMediaType(text="expected application/json")
+
+
+def _is_equal(given: str, token: str) -> bool:
+    # A header may hold bytes that are no text.
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode())
 
 
 def _bearer(request: web.Request) -> str | None:
@@ -105,8 +117,13 @@ def _bearer(request: web.Request) -> str | None:
 
 
 def _host_name(host: str) -> str:
-    """Return the name in a Host header, without the port."""
-    name = host.lower()
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name.rpartition(":")[0] if ":" in name else name
+    """Return the name in a Host header, without the port; empty if it is none."""
+    match = _HOST.fullmatch(host.lower())
+    return "" if match is None else match[1] or match[2]
+
+
+def _is_address(name: str) -> bool:
+    with suppress(ValueError):
+        ip_address(name)
+        return True
+    return False

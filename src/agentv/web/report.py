@@ -13,10 +13,13 @@ from msgspec import UNSET, json
 from msgspec.structs import replace
 
 from agentv.api.listing import execution_item, facet_counts, label_item, run_item
+from agentv.api.run_diff import MeasuredRun, diff_measured, measure_run
 from agentv.api.runs import decode_record, translate_damage
+from agentv.api.stored_traces import StoredTraces
 from agentv.errors import DamagedRunError
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message, TokensUsage
+from agentv.model.divergence import LeftOutRun
 from agentv.model.events import ExecutionFinished, RunFinished
 from agentv.model.listing import FacetRow, ListedRun
 from agentv.model.request import Case
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from agentv.api.run_diff import FollowTrace
     from agentv.model.events import Event
     from agentv.model.listing import RunLabel
     from agentv.model.results import ResultRecord
@@ -40,16 +44,27 @@ if TYPE_CHECKING:
     from agentv.protocols import Store
     from agentv.redaction import Redactor
 
+    RepeatKey = tuple[str, str, str, str | None]
+    """Eval, case, target and persona."""
+
 BLOCK_BYTES = 256_000
 """Size of the runs that are compressed together; a page decompresses the block of the run that it shows."""
 MAX_REPORT_BYTES = 40_000_000
 """Size of all blocks; further runs have only their row."""
 
 
+MAX_ALIGNED_CALLS = 50_000
+"""Calls of all runs up to which repetitions are aligned; the calls of further runs are not kept for it."""
+NOT_ALIGNED = "this report is too large to align it; `agentv view` does"
+
+
 class ReportBuilder:
     """Collects the runs of one execution; memory grows with the size of the file."""
 
-    def __init__(self) -> None:
+    def __init__(self, follow: FollowTrace | None = None) -> None:
+        self._follow = follow
+        self._repeats: dict[RepeatKey, list[MeasuredRun | LeftOutRun]] = {}
+        self._kept_calls = 0
         self._runs: list[dict[str, Any]] = []
         self._facets: list[FacetRow] = []
         self._evaluators: dict[tuple[str, str], dict[str, int]] = {}
@@ -80,6 +95,7 @@ class ReportBuilder:
             "copy": {form: copy_text(document, form) for form in ("case", "pytest", "command")},
         }
         block = self._store(run.key, entry)
+        self._keep_calls(run, execution_id)
         self._add_row(ListedRun(row, failure, calls, label), execution_id, extras, block=block)
         if record is not None:
             self._count(record)
@@ -94,6 +110,28 @@ class ReportBuilder:
         self._facets.append(
             FacetRow(row.eval_id, row.target, row.persona_id, status, extras["tools"], extras["tags"], 1)
         )
+
+    def _keep_calls(self, run: StoredRun, execution_id: str) -> None:
+        """Keep the calls of a run until all repetitions of its case are there."""
+        found: MeasuredRun | LeftOutRun
+        if self._kept_calls > MAX_ALIGNED_CALLS:
+            found = LeftOutRun(id=run.own_id or f"{execution_id}-{run.key}", reason=NOT_ALIGNED)
+        else:
+            found = measure_run(run, execution_id, self._follow)
+        if isinstance(found, MeasuredRun):
+            self._kept_calls += len(found.calls)
+        self._repeats.setdefault((run.eval_id, run.case_id, run.target, run.persona_id), []).append(found)
+
+    def _align(self, execution_id: str) -> list[dict[str, Any]]:
+        """Put the aligned repetitions of each case into blocks; return where they are."""
+        places = []
+        for number, ((eval_id, case_id, target, persona_id), runs) in enumerate(self._repeats.items()):
+            if len(runs) > 1:
+                diff = json.decode(json.encode(diff_measured(runs, (eval_id, case_id), [execution_id])))
+                name = f"repeats {number}"
+                names = {"eval_id": eval_id, "case_id": case_id, "target": target, "persona_id": persona_id}
+                places.append({**names, "name": name, "block": self._store(name, {**diff, "persona_id": persona_id})})
+        return places
 
     def _count(self, record: ResultRecord) -> None:
         counters = {"pass": "passed", "fail": "failed", "error": "errors", "skipped": "skipped"}
@@ -120,6 +158,7 @@ class ReportBuilder:
 
     def html(self, execution: ExecutionRow) -> bytes:
         """Return the page."""
+        repeats = self._align(execution.id)
         self._flush()
         self._runs.sort(key=lambda run: run["position"])
         names = [{"name": name, "type": type_, **counts} for (name, type_), counts in self._evaluators.items()]
@@ -128,6 +167,7 @@ class ReportBuilder:
             "runs": self._runs,
             "facets": facet_counts(self._facets),
             "evaluators": names,
+            "repeats": repeats,
         }
         blocks = [("agentv-index", _pack(index))]
         blocks += [(f"agentv-block-{number}", block) for number, block in enumerate(self._blocks)]
@@ -199,7 +239,7 @@ def _row(run: StoredRun, record: ResultRecord | None, damage: str | None) -> Run
 def build_report(store: Store, execution: ExecutionRow) -> bytes:
     """Return the report of a stored execution."""
     labels = {labelled.key: labelled.label for labelled in store.labelled_runs(execution.id)}
-    builder = ReportBuilder()
+    builder = ReportBuilder(StoredTraces(store, execution).follow)
     for run in store.stored_runs(execution.id):
         if not run.superseded:
             builder.add(run, execution.id, labels.get(run.key))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from agentv.web.protection import Protection
 
 T = TypeVar("T")
+LOGGER = logging.getLogger("agentv.web")
 MAX_BODY = 20_000
 """Bytes of a request with a label."""
 MAX_NOTE = 5_000
@@ -156,6 +158,10 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
         return problem(status, code, str(error))
     except web.HTTPException as error:
         return problem(error.status, error.reason.lower().replace(" ", "_"), error.text or error.reason, error.headers)
+    except Exception:
+        # Whatever one answer raises, the page gets an answer that it can show, and the others are shown.
+        LOGGER.exception("%s could not be answered", request.path)
+        return problem(500, "internal", "this could not be read; agentv view printed the reason")
 
 
 def problem(status: int, code: str, message: str, headers: Any = None) -> web.Response:

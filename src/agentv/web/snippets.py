@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import json
 
 from agentv.jsonio import dump_json
+from agentv.model.request import DEFAULT_PERSONA
 from agentv.reports.files import dump_yaml
+from agentv.spec.turns import turn_name
 
 if TYPE_CHECKING:
     from agentv.web.document import RunDocument
@@ -29,7 +31,8 @@ def command_of(document: RunDocument) -> str:
     """Return the command that runs the case of a run again."""
     run = document.run
     file = run.place.rsplit(":", 2)[0] if run.place else f"{run.eval_id}.eval.yaml"
-    persona = ["--persona", run.persona_id] if run.persona_id else []
+    name = run.persona_id or (DEFAULT_PERSONA if document.case.is_conversation else None)
+    persona = ["--persona", name] if name else []
     return shlex.join(["agentv", "eval", file, "--case", run.case_id, "--target", run.target, *persona])
 
 
@@ -44,17 +47,57 @@ def _case(document: RunDocument) -> str:
     entry |= {name: case[name] for name in ("vars", "tags", "threshold", "metadata") if case.get(name) not in _EMPTY}
     if case.get("expected_messages"):
         entry["expected_messages"] = [_without_empty(message) for message in case["expected_messages"]]
+    if document.run.persona_id:
+        entry["persona"] = document.run.persona_id
+    entry |= _conversation(case, document.evaluator_configs)
     configs = [config for config in document.evaluator_configs if _is_written(config, case)]
     if configs:
         entry["evaluators"] = configs
     return dump_yaml({"cases": [entry]}).decode()
 
 
+def _conversation(case: dict[str, Any], configs: list[Any]) -> dict[str, Any]:
+    """Return the turns and the simulated user of a case, as an eval file has them."""
+    entry: dict[str, Any] = {}
+    turns = [_turn(turn, number, configs) for number, turn in enumerate(case.get("turns") or (), 1)]
+    simulate = case.get("simulate")
+    if simulate:
+        facts = {name: fact if "value" in fact else "unknown" for name, fact in (simulate.get("facts") or {}).items()}
+        entry["simulate"] = {**simulate, **({"facts": facts} if facts else {})}
+    if turns:
+        entry["turns"] = [*turns, {"simulate": None}] if simulate else turns
+    return entry
+
+
+def _turn(turn: dict[str, Any], number: int, configs: list[Any]) -> dict[str, Any]:
+    """Return a turn with its evaluators, which in a plan are named after it."""
+    entry: dict[str, Any] = {"resume": turn["resume"]} if "resume" in turn else {}
+    if turn.get("user"):
+        message = _without_empty(turn["user"])
+        is_text = set(message) == {"role", "content"} and isinstance(message["content"], str)
+        entry["user"] = message["content"] if is_text else message
+    expected = turn.get("expected_messages")
+    if expected:
+        entry["expected"] = [_without_empty(message) for message in expected]
+    own = []
+    for config in configs:
+        if _turn_of(config) == number and not (expected and config["type"] == "expected_messages"):
+            name = str(config.get("name", "")).removeprefix(turn_name(number, ""))
+            plain = {key: value for key, value in config.items() if key not in ("over", "name")}
+            own.append({"name": name, **plain} if name not in ("", config["type"]) else plain)
+    return {**entry, "evaluators": own} if own else entry
+
+
+def _turn_of(config: Any) -> int | None:
+    """Return the turn that an evaluator is restricted to; `None` if it is written in no turn."""
+    over = config.get("over") if isinstance(config, dict) else None
+    return over.get("turn") if isinstance(over, dict) else None
+
+
 def _is_written(config: Any, case: dict[str, Any]) -> bool:
-    """Tell whether an evaluator is written in the case, and not made of its `expected_messages`."""
-    return not (
-        isinstance(config, dict) and config.get("type") == "expected_messages" and case.get("expected_messages")
-    )
+    """Tell whether an evaluator is written in the case itself, and neither in a turn nor made of expected messages."""
+    is_made = isinstance(config, dict) and config.get("type") == "expected_messages" and case.get("expected_messages")
+    return not is_made and _turn_of(config) is None
 
 
 def _without_empty(message: dict[str, Any]) -> dict[str, Any]:
@@ -69,8 +112,9 @@ def _pytest(document: RunDocument) -> str:
         return f"# The reply of {document.run.case_id} was not stored (persist: summary).\n"
     if len(reply) > MAX_COPIED:
         return f"# The reply is too long to copy; agentv runs export {document.execution_id}-{document.run.key}\n"
-    recorded = {key: value for key, value in json.decode(reply).items() if key in ("text", "output_messages", "trace")}
-    expected = json.decode(json.encode(document.case)).get("expected_messages")
+    names = ("text", "output_messages", "trace", "turns", "ended_by")
+    recorded = {key: value for key, value in json.decode(reply).items() if key in names}
+    expected = _golden_path(json.decode(json.encode(document.case)))
     configs = [
         config for config in document.evaluator_configs if not expected or config.get("type") != "expected_messages"
     ]
@@ -83,6 +127,17 @@ def _pytest(document: RunDocument) -> str:
         f"    result = agentv.score(REPLY, EVALUATORS{', expected_messages=EXPECTED' if expected else ''})\n"
         '    assert result.status == "pass", [miss for each in result.evaluators for miss in each.misses]\n'
     )
+
+
+def _golden_path(case: dict[str, Any]) -> list[Any]:
+    """Return the messages that a case expects; those of turns follow the message of their user."""
+    turns = case.get("turns") or ()
+    if case.get("expected_messages") or not any(turn.get("expected_messages") for turn in turns):
+        return case.get("expected_messages") or []
+    path: list[Any] = []
+    for turn in turns:
+        path += [turn.get("user") or {"role": "user", "content": ""}, *(turn.get("expected_messages") or ())]
+    return path
 
 
 def _literal(value: Any) -> str:

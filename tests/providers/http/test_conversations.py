@@ -203,3 +203,28 @@ def test_a_turn_is_never_sent_without_those_before_it(settings: dict[str, Any], 
 def test_a_thread_needs_a_place_in_the_request() -> None:
     (problem,) = problems_of(url="http://127.0.0.1:1", conversation="thread", body={"q": "{{ prompt }}"})
     assert problem.startswith("target.conversation: `conversation: thread` sends the id of the thread, and no place")
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_thread_that_the_endpoint_lost_is_an_error_that_names_it(status: int) -> None:
+    async def say(found: Any) -> Any:
+        return await Talk(found, turn=2, thread_id="t-1").say("b")
+
+    with serving(answering({"error": "no such thread"}, status=status)) as endpoint:
+        error = error_of(with_open(made(url=endpoint.url, body=PROMPT, reply={"thread_id": "/thread"}), say))
+    assert error.message.endswith(
+        f"answered {status}: no such thread; check that its thread 't-1' is still there, and the `url`"
+    )
+    assert not error.retryable
+
+
+@pytest.mark.parametrize(
+    ("body", "changes"),
+    [
+        ({"q": "{{ prompt }}", "thread": "{{ thread_id }}"}, False),
+        ({"q": "{{ prompt }}", "previous_response_id": "{{ thread_id }}"}, True),
+        ({"q": "{{ prompt }}", "parentMessageId": "{{ thread_id }}"}, True),
+    ],
+)
+def test_the_id_of_the_last_reply_is_no_thread_that_is_kept(body: dict[str, Any], changes: bool) -> None:
+    assert made(url="http://127.0.0.1:1", body=body).threads_change is changes

@@ -106,6 +106,7 @@ def test_conversations_at_once_have_a_thread_each(replies: dict[str, list[Provid
 def test_a_turn_answers_the_question_of_the_graph(replies: dict[str, list[ProviderResponse]], name: str) -> None:
     pending, answered, last = replies[name]
     assert (pending.success, pending.output_messages, pending.text) == (True, None, "")
+    assert pending.warnings == ()
     assert answered.text == "somebody said yes"
     assert answered.thread_id == pending.thread_id
     assert last.text == "approve | recall"

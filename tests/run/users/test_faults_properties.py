@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,12 @@ from agentv.model.simulation import Fact, Simulation
 from agentv.model.users import Say, Stop, UserView
 from agentv.run.users.faults import MAX_CHECKED, FaultFinder
 
+DATA = Path(__file__).parents[2] / "data" / "simulator"
 DIALOGUES = [
     json.loads(line)
-    for line in (Path(__file__).parents[2] / "data" / "simulator" / "dialogues.jsonl").read_text("utf-8").splitlines()
+    for name in ("dialogues.jsonl", "messages.jsonl", "conversations.jsonl")
+    for line in (DATA / name).read_text("utf-8").split("\n")
+    if line
 ]
 """Dialogues with a brief; the last message is clean, or has the fault of its label."""
 SENTENCES = {
@@ -57,10 +61,17 @@ def step_of(message: str | None, *, stop: bool = False) -> Say | Stop:
 
 
 def faults_of(row: dict[str, Any]) -> list[str]:
-    """Return the faults of all messages of a dialogue."""
-    checks = finder(row["facts"], row["goal"], persona=row.get("persona", ""))
+    """Return the faults of all messages of a dialogue, which is checked once for all tests."""
+    return _faults_of(json.dumps(row))
+
+
+@cache
+def _faults_of(line: str) -> list[str]:
+    row = json.loads(line)
+    checks = finder(row["facts"], row["goal"], persona=row.get("persona", ""), opening=row.get("opening"))
     turns = [tuple(turn) for turn in row["turns"]]
-    steps = [(step_of(said), turns[:number]) for number, (said, _) in enumerate(turns)]
+    written = range(1 if "opening" in row else 0, len(turns))
+    steps = [(step_of(turns[number][0]), turns[:number]) for number in written]
     steps.append((step_of(row["message"], stop=row.get("stop", False)), turns))
     found = [checks.find(step, UserView(tuple(before))) for step, before in steps]
     return [fault for fault in found if fault is not None]
@@ -69,16 +80,19 @@ def faults_of(row: dict[str, Any]) -> list[str]:
 def test_clean_dialogues_raise_at_most_two_alarms_in_a_hundred() -> None:
     clean = [row for row in DIALOGUES if row["label"] == "clean"]
     alarms = [(row["turns"][-1], row["message"], found) for row in clean if (found := faults_of(row))]
-    assert len(clean) >= 50
+    assert len(clean) >= 200
     assert len(alarms) <= len(clean) * 0.02, alarms
 
 
 def test_at_least_ninety_five_of_a_hundred_faults_are_found() -> None:
     faulty = [row for row in DIALOGUES if row["label"] != "clean"]
     missed = [(row["label"], row["turns"][-1], row["message"]) for row in faulty if not faults_of(row)]
-    assert Counter(row["label"] for row in faulty).keys() == SENTENCES.keys()
-    assert len(faulty) >= 50
-    assert len(missed) <= len(faulty) * 0.05, missed
+    of_kind, missed_of_kind = Counter(row["label"] for row in faulty), Counter(label for label, *_ in missed)
+    assert of_kind.keys() == SENTENCES.keys()
+    assert len(faulty) >= 200
+    assert {
+        label: missed_of_kind[label] for label, all_ in of_kind.items() if missed_of_kind[label] > all_ * 0.05
+    } == {}
 
 
 @pytest.mark.parametrize("label", SENTENCES)

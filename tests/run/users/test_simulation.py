@@ -103,6 +103,36 @@ class TestStopRules:
         case = {"turns": [{"user": "one"}, {"user": "two"}], **facts_user(stop={"agent_says": ["done"]})}
         assert len(simulate(case, says("Done.")).turns) == 2
 
+    @pytest.mark.parametrize("stop", [{"max_turns": 2}, {"max_tool_errors": 1}])
+    def test_limits_do_not_end_a_script(self, stop: dict[str, Any]) -> None:
+        def agent(messages: list[dict[str, Any]]) -> dict[str, Any]:
+            calls = [{"tool": "x", "status": "error"}]
+            return {"output_messages": [{"role": "assistant", "tool_calls": calls, "content": "Again?"}]}
+
+        case = {"turns": [{"user": "one"}, {"user": "two"}, {"user": "three"}], **facts_user(stop=stop)}
+        record = simulate(case, agent)
+        assert (record.ended_by, len(record.turns)) == ("limit", 3)
+
+
+def test_a_fact_may_be_unknown_and_have_patterns() -> None:
+    facts = {"birthday": {"value": "unknown", "asked": ["born"]}}
+    case = {"simulate": {"opening": "Hi.", "facts": facts, "stop": {"max_turns": 2}}}
+    record = simulate(case, says("When were you born?"), include_messages=True)
+    assert [message.text for message in record.messages if message.role == "user"] == ["Hi.", "I do not know."]
+
+
+def test_an_empty_fact_is_an_error_before_anything_runs() -> None:
+    with pytest.raises(agentv.SpecError, match="the fact is empty"):
+        simulate({"simulate": {"opening": "Hi.", "facts": {"order": " "}}}, says("Hm."))
+
+
+def test_the_words_of_the_facts_user_are_no_fault() -> None:
+    """All of them are the author's, also those that a model must not write."""
+    facts = {"order": "I want my money back.", "role": "My persona is in my brief."}
+    case = {"simulate": {"opening": "I want my money back.", "facts": facts, "stop": {"max_turns": 3}}}
+    record = simulate(case, says("Which order?", "Your role?"))
+    assert (record.fault, len(record.turns)) == ("none", 3)
+
 
 @pytest.mark.parametrize(("number", "told"), [(1234567.25, "1234567.25"), (12.0, "12"), (7, "7"), (0.1, "0.1")])
 def test_numbers_are_told_with_all_digits(number: float, told: str) -> None:

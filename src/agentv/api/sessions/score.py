@@ -15,7 +15,7 @@ from agentv.evals import CheckedCase, Eval, Target
 from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.providers.replay import StoredReplies
 from agentv.spec.loader import POLICY, load_evals
-from agentv.traces.reading import TraceReading
+from agentv.traces.reading import REPEATED, TraceReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from agentv.run.options import RunOptions
 
 NO_SESSIONS = "no sessions to score"
-REPEATED = "sessions that are there more than once, and count once"
 
 
 class TraceOptions(NamedTuple):

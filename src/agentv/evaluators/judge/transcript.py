@@ -219,6 +219,15 @@ def _message_steps(messages: Sequence[Message]) -> Iterator[tuple[str, str | Non
             yield _call_step(call)
 
 
+def step_places(messages: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, int | None]]:
+    """Yield for each step of numbered messages the number of its message, and the index of its call if it is one."""
+    for number, message in messages:
+        calls = len(message.tool_calls)
+        others = sum(1 for _ in _message_steps([message])) - calls
+        yield from [(number, None)] * others
+        yield from [(number, call) for call in range(calls)]
+
+
 def _other_blocks(message: Message) -> list[dict[str, Any]]:
     """Return the blocks of a message that are not text."""
     blocks = message.content if isinstance(message.content, (list, tuple)) else ()

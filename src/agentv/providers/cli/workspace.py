@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.files import read_in_root
-from agentv.formats.trace_ref import follow_trace_ref
+from agentv.formats.response import follow_trace_ref
 from agentv.process.pipes import omission_marker
 
 if TYPE_CHECKING:

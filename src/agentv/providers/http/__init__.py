@@ -15,7 +15,7 @@ from agentv.providers.http.pointers import POINTERS, Pointers
 from agentv.providers.http.request import FORM, content_type, is_json
 from agentv.providers.http.template import check_template, names_in
 from agentv.providers.transport import urls
-from agentv.templating import PLACEHOLDER
+from agentv.templating import PLACEHOLDER, iter_placeholders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -131,6 +131,8 @@ def check_streaming(settings: Mapping[str, Any], stream: str | None, path: str) 
 
 
 _CONTEXT = ("messages", "conversation_id")
+_REPLY_BEFORE = ("previous", "parent")
+"""Words in names of fields that hold the id of a reply, and not that of a thread."""
 """Values that lead an endpoint to the messages before the last one."""
 _Plain = str | int | float | bool
 
@@ -195,6 +197,13 @@ class Http(ProviderBase, kw_only=True):
         if self.body is UNSET and self.method != "GET":
             return True  # the default body has them all
         return name in self._names
+
+    @property
+    def threads_change(self) -> bool:
+        """`True` if a turn names the reply before it instead of a thread: `previous_response_id: "{{ thread_id }}"`."""
+        placeholders = iter_placeholders({"query": self.query, "headers": self.headers, "body": self.body})
+        places = [placeholder.path.lower() for placeholder in placeholders if placeholder.name == "thread_id"]
+        return any(word in place for place in places for word in _REPLY_BEFORE)
 
     def check(self, path: str) -> list[Problem]:
         """Return the problems of the URL, the templates and the pointers."""

@@ -82,6 +82,8 @@ class HttpSession:
             return failure("protocol", str(error))
         except TransportError as error:
             return _with_advice(error.response)
+        if head.status in _GONE and request.turn > 1 and request.thread_id:
+            return _with_thread(response, request.thread_id)
         name = self._settings.thread_header
         thread_id = self._thread_id(response, head.headers.get(name.lower()) if name else None)
         return replace(response, thread_id=thread_id or request.thread_id)
@@ -120,6 +122,18 @@ class HttpSession:
             listed = ", ".join(map(str, self._settings.success_status))
             return failure("protocol", f"{answer.url} answered {answer.status}, and `success_status` lists {listed}")
         return failure_from(answer)
+
+
+_GONE = (404, 410)
+
+
+def _with_thread(response: ProviderResponse, thread_id: str) -> ProviderResponse:
+    """Add to the error of a turn that its thread may be gone, since an earlier turn found the address."""
+    if response.error is None:
+        return response
+    message = response.error.message.partition("; check the address")[0].rstrip(".")
+    hint = f"check that its thread {thread_id!r} is still there, and the `url`"
+    return replace(response, error=replace(response.error, message=f"{message}; {hint}"), thread_id=thread_id)
 
 
 def _with_advice(response: ProviderResponse) -> ProviderResponse:

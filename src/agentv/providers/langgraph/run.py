@@ -293,7 +293,8 @@ class GraphInvocation:
             error = replace(error, message=self._server.shorten(error.message))
         response = with_rejected(self._gathered.response(settings.output_key), self._rejected)
         warnings = response.warnings
-        if error is None and not (response.output_messages or response.text or self._has_answer()):
+        is_answered = bool(response.output_messages or response.text or self._has_answer())
+        if error is None and not is_answered and self._gathered.interrupts is None:
             keys = ", ".join(self._gathered.state) or "nothing"
             hint = "name the key of the answer with `output_key`"
             warnings = (*warnings, f"the graph sent no message under {self._key!r}; it wrote {keys}: {hint}")

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentv.formats.fields import MISSING_CALLS, OBJECT
 from agentv.formats.normalize import failure_from_exception
 from agentv.formats.objects import plain
-from agentv.formats.openai_agents import decode_openai_agents_run, to_openai_items
+from agentv.formats.openai.agents import decode_openai_agents_run, to_openai_items
 from agentv.formats.reader import read_reply
 from agentv.formats.tool_calls import parse_arguments
 from agentv.model.response import ProviderResponse, Unread

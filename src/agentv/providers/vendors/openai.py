@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from agentv.errors import Problem, ProviderError
-from agentv.formats.openai_chat import FORMAT as CHAT
-from agentv.formats.openai_chat import ChatStreamDecoder, decode_completion, error_in_completion, to_completions
-from agentv.formats.openai_responses import FORMAT as RESPONSES
-from agentv.formats.openai_responses import (
+from agentv.formats.openai.chat import FORMAT as CHAT
+from agentv.formats.openai.chat import ChatStreamDecoder, decode_completion, error_in_completion, to_completions
+from agentv.formats.openai.responses import FORMAT as RESPONSES
+from agentv.formats.openai.responses import (
     ResponsesStreamDecoder,
     decode_response_object,
     error_in_response,
@@ -134,6 +134,8 @@ class OpenAI(ModelProvider, kw_only=True):
     key_name: ClassVar[str] = KEY_NAME
     own_host: ClassVar[str] = "api.openai.com"
     own_fields: ClassVar[tuple[str, ...]] = ("model", "messages", "input", "stream")
+    threads_change: ClassVar[bool] = True
+    """The next turn continues the last reply (`previous_response_id`), each of which has an id of its own."""
 
     provider: Literal["openai"] = "openai"
     api: Literal["chat", "responses"] = "chat"

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
+from unicodedata import category
 
 from agentv.matching.provenance import KnownValues
 from agentv.model.users import Say, Stop
 from agentv.run.users.instructions import find_instructions, find_quotation
 from agentv.run.users.model import INSTRUCTIONS
 from agentv.run.users.roles import Speakers, find_reversed_role
-from agentv.run.users.speech import contains, is_answered, is_understood, open_requests, plain, words
+from agentv.run.users.speech import contains, is_answered, is_understood, open_requests, plain, word_set, words
 from agentv.run.users.unknown import find_unknown_told
 
 if TYPE_CHECKING:
@@ -29,6 +30,16 @@ MIN_OPENING_WORDS = 3
 MIN_SIMILAR_WORDS = 7
 SIMILAR = 0.88
 """Share of words in common from which a message repeats another one."""
+MIN_PART = 0.6
+"""The same for words in a row."""
+_LONG_FORMS = {"n't": " not", "'d": " would", "'ll": " will", "'re": " are", "'ve": " have", "'m": " am", "'s": " is"}
+_CONTRACTION = re.compile(r"(n't|'(?:d|ll|re|ve|m|s))\b", re.IGNORECASE)
+_GREETINGS = word_set(
+    "hi hello hey good morning afternoon evening day dear team sir madam there yes ok okay sure well please so "
+    "guten tag hallo morgen bonjour hola buenos días ciao buongiorno olá"
+)
+SAID = "?!+$€£"
+"""Signs that are a message without a letter, as pictures are."""
 MAX_QUOTED = 80
 MAX_CHECKED = 8_000
 """Characters of a message that are checked: the first ones of the user's, the last ones of the agent's."""
@@ -64,7 +75,7 @@ class FaultFinder:
         if not step.is_simulated or step.message is None:
             return None
         text = step.message.text[:MAX_CHECKED]
-        if not any(char.isalnum() for char in text):
+        if not any(char.isalnum() or char in SAID or category(char) == "So" for char in text):
             return "its message is empty"
         return (
             self._role_reversed(text, view)
@@ -95,7 +106,7 @@ class FaultFinder:
         opening = self._brief.opening or (view.turns[0][0] if view.turns else None)
         if not view.turns or not opening:
             return None
-        first, now = (words(part.replace("'", " ")) for part in (plain(opening), plain(text)))
+        first, now = (_spoken(part) for part in (opening, text))
         if _REPEAT_ASKED.search(plain(view.last_answer[-MAX_CHECKED:])):
             return None
         is_contained = len(first) >= MIN_OPENING_WORDS and contains(now, first)
@@ -132,7 +143,17 @@ def _is_similar(first: Sequence[str], now: Sequence[str]) -> bool:
     """Tell whether two messages of some length differ in a word or two only."""
     if min(len(first), len(now)) < MIN_SIMILAR_WORDS:
         return False
-    return SequenceMatcher(None, first, now, autojunk=False).ratio() >= SIMILAR
+    matcher = SequenceMatcher(None, first, now, autojunk=False)
+    longest = matcher.find_longest_match().size
+    is_part = longest >= max(MIN_SIMILAR_WORDS, len(first) * MIN_PART)
+    return is_part or matcher.ratio() >= SIMILAR
+
+
+def _spoken(text: str) -> list[str]:
+    """Return the words of a message without its greeting and without contractions."""
+    found = words(_CONTRACTION.sub(lambda match: _LONG_FORMS[match[1].casefold()], plain(text)))
+    start = next((index for index, word in enumerate(found) if word not in _GREETINGS), len(found))
+    return found[start:] or found
 
 
 def _cut(text: str) -> str:

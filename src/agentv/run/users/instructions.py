@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from agentv.run.users.speech import compile_pattern, contains, content_words, plain, words
+from agentv.run.users.speech import compile_pattern, contains, content_words, plain, without_quotations, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,13 +48,130 @@ _STYLE = (
     r"|close|refuse"
     r"|wait (?:for|until) you|limit|hold back|withhold|request|report|get|obtain|continue|come across|be)"
 )
+_OWN_NOUNS = (
+    r"(?:instructions?|guidelines?|persona|brief|briefing|scenario|prompt|character|directives?|objectives?"
+    r"|fact ?sheet|role description|backstory|simulation|assigned \w+)"
+)
+"""Nouns that are those of a simulated user if they are called its own."""
 _META = (
     (
-        r"(?:goal|objective|task|role|aim|purpose) (?:in|of|for) this (?:conversation|chat|dialog\w*|exercise|call|test"
+        r"(?:goal|objective|task|role|aim|purpose) (?:in|of|for) this (?:conversation|chat|dialog\w*|exercise"
+        r"|call|test"
         r"|simulation)"
     ),
     r"(?:according to|as per) (?:the|my) (?:rules|description|sheet|card),? i",
     r"i should (?:now )?(?:say goodbye|end the conv)",
+    rf"(?<!you\s)(?<!ignored\s)(?<!followed\s)(?<!read\s)(?<!per\s)my (?:own )?{_OWN_NOUNS}\b(?! to you)",
+    r"(?:play|tak)(?:ing|e|s)? the (?:role|part) of|playing (?:an?|the) (?:\w+ )?(?:customer|user|client|buyer)\b",
+    (
+        r"(?:have been|'ve been|was|been|were|am|'m) (?:given|assigned|handed) (?:\w+ ){0,3}(?:goal|objective"
+        r"|role|facts?"
+        r"|instructions?|scenario|persona|script|character|brief)"
+    ),
+    (
+        r"(?:this|it)(?:'s| is| was)(?: not real,?| all)?(?: only| just| merely)? (?:an? |part of (?:an? "
+        r"|the ))?(?:\w+ )?(?:test|simulat\w+"
+        r"|mock|fictional|pretend|fake|role-?play|exercise|practice|evaluation|benchmark) ?(?:conversation|chat"
+        r"|dialog\w*"
+        r"|scenario|case|call|user|order|exercise|run|interaction|anyway)"
+    ),
+    r"this is (?:only |just |merely |all )?(?:a |an )?(?:simulation|role-?play|simulated \w+|evaluation|benchmark)\b",
+    r"you(?:'re| are| will be) (?:being |also )?(?:evaluated|tested|graded|scored|judged|assessed)",
+    (
+        r"(?:the|this) (?:test|evaluation|simulation|exercise|scenario) (?:is|was|has been|should be|can be|will be) "
+        r"(?:now )?(?:passed|failed|over|done|finished|complete\w*|concluded|ended|successful)"
+    ),
+    (
+        r"rule (?:number )?\d+ (?:says|states|forbids|tells|requires)|rules? (?:says?|forbids?|tells?) (?:me|i|never"
+        r"|not|to)\b"
+    ),
+    (
+        r"the (?:user|persona|simulated \w+) (?:should|would|must|will|is (?:supposed|meant|expected)|has to) (?:now "
+        r"|then )?"
+        r"(?:answer|say|reply|respond|ask|give|tell|be|stay|write|provide|thank|end)"
+    ),
+    (
+        r"(?:i was|i've been|i have been|i'm|i am|been) (?:told|instructed|asked|directed|supposed|meant|ordered)"
+        r"(?: only| just| not| explicitly)* to (?:only |just |always )*(?:say (?:that|i|so|no)\b|reveal|disclose"
+        r"|pretend|act (?:as|like)"
+        r"|play (?:a|an|the)\b|invent|make (?:this|it) up|end (?:the|this) (?:conversation|chat)"
+        r"|stay (?:\w+ )?(?:angry|polite|calm"
+        r"|impatient|vague|brief|rude|in character))"
+    ),
+    r"(?:is|was|as|are|set to|says|says it's) (?:null|none|nil|undefined)\b(?! of)",
+    (
+        r"(?:mes|mon|ma|meine[rmn]?|meinen|mis|mi|le mie|il mio|minhas|meu|mijn) (?:\w+ )?(?:consignes?"
+        r"|instructions?|briefing"
+        r"|rôle|scénario|personnage|anweisung(?:en)?|vorgaben?|rollen?(?:beschreibung)?|auftrag|skript|drehbuch"
+        r"|instrucciones"
+        r"|papel|guion|guión|personaje|istruzioni|ruolo|copione|instruções|personagem|instructies|rol)\b"
+    ),
+    (
+        r"(?:dies|das) ist (?:ja |doch )?(?:nur |bloß )?(?:eine? )?(?:test|simul|rollenspiel|übung)\w*"
+        r"|c'est (?:juste |seulement )?"
+        r"(?:un test|une simulation)|es (?:sólo |solo )?una (?:simulación|prueba)|è solo (?:un test|una simulazione)"
+    ),
+    (
+        r"(?:only|just|not|merely) (?:supposed|meant|allowed|permitted|told|asked|here) to (?:answer|say|tell|give"
+        r"|reveal|share|mention"
+        r"|respond|reply|disclose)\b|i(?:'m| am) allowed to (?:tell|give|reveal|say|share|disclose)"
+    ),
+    (
+        r"(?:here|sent|told|asked|paid|supposed|going|trying) to test (?:you|your|how|if|whether|the (?:agent|bot"
+        r"|support|process))"
+    ),
+    r"(?:have|need|had|supposed|told|asked|going|meant|want(?:ed)?) to pretend\b|pretending (?:that )?(?:i|to)\b",
+    r"mein\w* (?:auftrag|aufgabe|ziel|rolle) (?:lautet|ist es|besteht|hier)",
+    (
+        r"(?:make|making|made) (?:things|anything|something|stuff|details|data|facts|values|it|this|that) up\b"
+        r"|invent(?:ing)? (?:anything|something|things|one|values?|details?|data|facts?|information|an?\b|any\b|it\b)"
+    ),
+    r"(?:it says here|(?:i've been|i have been|i was|been) told)(?: that)? i(?:'m| am) an? ",
+    (
+        r"you are (?:an?|the) (?:\w+ ){0,2}(?:customer|user|client|persona|buyer|patient|tenant|guest|shopper"
+        r"|caller) (?:who|that|with|of)"
+    ),
+    r"(?:stay|staying|remain|be|keep|speak|talk|act|answer)(?:ing)? in (?:my|the|this) (?:role|part|character)",
+    (
+        r"(?:fictional|fictitious|imaginary|simulated|pretend|mock|placeholder|dummy|hypothetical) (?:\w+ )?"
+        r"(?:order|number|name|address|customer|person|user|data|details?|value|account|date|booking|e-?mail"
+        r"|conversation)"
+    ),
+    r"purposes? of (?:this|the) (?:exercise|test|conversation|simulation|chat|role\w*|dialog\w*|task|scenario)",
+    r"(?:no|any|the|a|another|which|these|those) facts? (?:about|on|for|regarding|says?|states?|lists?|given|i)\b",
+    (
+        r"(?:to |am |'m |was )?test(?:ing)? (?:whether|if|how well|that) (?:you|the (?:agent|bot|assistant))"
+        r"|test(?:ing)? (?:you|your (?:answers|behaviou?r|responses))\b"
+    ),
+    (
+        r"(?:write|send|keep|use|give)(?:ing)? (?:my |the |only |very )*(?:short|brief|polite|long|one-?\w*"
+        r"|concise|realistic)"
+        r" (?:\w+ )?(?:messages?|sentences?|answers?|replies|reply)|keep (?:my |the |all )?(?:\w+ )?(?:messages"
+        r"|answers|replies) (?:\w+ )?(?:short|brief|concise)"
+    ),
+    (
+        r"next message(?! (?:you|i|we) (?:get|got|send|receive))|(?:first|last|final|user|customer) (?:message|turn"
+        r"|utterance|reply) (?:of the user|as the|in (?:this|the) (?:role|scenario|simulation))"
+    ),
+    (
+        r"(?:laut|gemäß|nach) (?:\w+ )?(?:szenario|rolle|rollen\w+|briefing|anweisung\w*|vorgaben?|auftrag|skript"
+        r"|drehbuch|beschreibung|persona)\b"
+    ),
+    r"i(?:'m| am|'ve| was|'ve been) (?:only|just) given|(?:only|just) been given (?:the|an?|this|these)",
+    (
+        r"(?:i|we)(?:'ve| have|'m| am)? (?:now )?(?:reached|achieved|fulfilled|completed|accomplished|met) (?:my"
+        r"|the) (?:goal|objective|task|mission)"
+    ),
+    (
+        r"(?:end|close|finish|conclude|terminate|stop)(?:ing)? (?:the|this|our) (?:conversation|dialog\w*|simulation"
+        r"|role-?play|scenario)\b(?! with (?:a|the|your) (?:human|agent))"
+    ),
+    r"(?:the|my|this|given|current) scenario\b",
+    (
+        r"(?:given|provided|supplied|available|known) to me (?:in|by|as|for) |(?:is|was|were|are)(?:n't"
+        r"| not)? (?:\w+ )?(?:in|part of|among) (?:my|the) (?:facts|brief|briefing|instructions|profile|scenario"
+        r"|persona|prompt|script|description|role)\b"
+    ),
     r"note to self|user is \w+-?\w*,|facts?: \w|\w+: (?:unknown|null|n/a)\b|not to (?:reveal|disclose|give away)",
     r"i(?:'ve been| was| have been| am|'m) (?:instructed|tasked|briefed|assigned|programmed)(?! by)",
     (
@@ -63,13 +180,16 @@ _META = (
     ),
     r"ending (?:the|this) conversation|in meiner rolle|in my role as an?",
     (
-        r"(?:as|i'm|i am|being|me as|pretending to be|posing as) (?:an?|the) (?:simulated|fictional|fictitious|pretend"
+        r"(?:as|i'm|i am|being|me as|pretending to be|posing as) (?:an?|the) (?:simulated|fictional|fictitious"
+        r"|pretend"
         r"|virtual|fake|"
         r"mock|test|language|ai)\b"
     ),
     (
         r"(?:simulated|simulating|role-?playing|role play(?:ing)?|impersonat\w+|portray\w*|pretend(?:ing)? to be"
-        r"|acting as|act as)"
+        r"|act(?:ing)? (?:as|like) (?:an?|the) (?:\w+ )?(?:customer|user|client|caller|buyer|person|patient|guest"
+        r"|human"
+        r"|tenant|passenger|member|shopper))"
     ),
     (
         r"(?:i'm|i am|i was|i've been) (?:playing|supposed to play|meant to play|cast as|set up (?:as|to)|configured"
@@ -87,27 +207,35 @@ _META = (
         rf"{_STYLE}\b"
         r"(?=.*\b(?:message|sentence|answer|question|information|word|reply|replies|conversation|once|short|brief"
         r"|brevity|honest"
-        r"|character|persona|natural|goal|value|detail|fact|unless|user|customer|member|until you|at a time|per message"
+        r"|character|persona|natural|goal|value|detail|fact|unless|user|customer|member|until you|at a time"
+        r"|per message"
         r"|polite)s?\b)"
     ),
     (
-        r"i(?:'m| am) not (?:allowed|permitted|supposed|meant) to (?:give away|reveal|say|tell|share|disclose|invent"
-        r"|make|mention)"
+        r"i(?:'m| am) not (?:allowed|permitted|supposed|meant) to (?:give away|reveal|invent|make up|mention"
+        r"|(?:say|tell|share|disclose|give)\b.{0,60}\b(?:unless|until|before|asked))"
     ),
-    r"i(?:'m| am) to (?:state|say|answer|reply|ask|pretend|act|be|play|end|keep|mention)\b",
     (
-        r"(?:must|should|may|can)(?:n't| not| never) (?:invent|make up(?! my mind)|fabricate|break character)"
+        r"i(?:'m| am) (?:only |just |not |never )?to (?:state|say|tell|give|reveal|share|disclose|answer|reply|ask"
+        r"|pretend|act|play|end|keep|mention|stay|provide)\b"
+    ),
+    (
+        r"(?:must|should|may|can)(?:n't| not| never) (?:invent|reveal|make up(?! my mind)|fabricate|break character)"
         r"|it says i (?:should|must|am to) (?:write|say|reply|answer|act|be)\b"
     ),
     (
-        r"what (?:the|this|my) (?:user|customer|persona|character|person) (?:would|should|might|will) (?:say|answer|do"
+        r"what (?:the|this|my) (?:user|customer|persona|character|person) (?:would|should|might|will) (?:say"
+        r"|answer|do"
         r"|reply|write)"
     ),
     (
         r"the (?:person|user|customer|persona|character|client) (?:that |who )?i(?:'m| am|'ve been)? "
         r"(?:play|act|represent|speak|simulat|impersonat|portray|asked|told|suppos|meant)\w*"
     ),
-    r"(?:test|simulation|exercise|experiment|evaluation|benchmark) (?:that )?i(?:'m| am) (?:part of|in|running|doing)",
+    (
+        r"(?:test|simulation|exercise|experiment|evaluation|benchmark) (?:that )?i(?:'m| am) (?:part of|in|running"
+        r"|doing)"
+    ),
     (
         r"(?:marked|flagged|listed|given|set) as (?:unknown|null|none|n/a)|(?:goal|objective|task|mission) (?:is"
         r"|has been|was|now|has now been)"
@@ -124,11 +252,13 @@ _META = (
         r"|included|stated|described|assigned)(?: to me| for me| about (?:me|that|this)| in (?:my|the)| here)"
     ),
     (
-        r"(?:every|all|each|next) (?:\w+ )?(?:point|item|step|topic|fact)s? (?:on|of|in|from) (?:my|the) (?:list|brief"
+        r"(?:every|all|each|next) (?:\w+ )?(?:point|item|step|topic|fact)s? (?:on|of|in|from) (?:my|the) (?:list"
+        r"|brief"
         r"|script|task|plan)"
     ),
     (
-        rf"(?:facts|details|information|data|description(?: of me)?|setup|set-up|values|points|objective|goal|task|role"
+        rf"(?:facts|details|information|data|description(?: of me)?|setup|set-up|values|points|objective|goal|task"
+        rf"|role"
         rf"|brief|script)"
         rf" (?:that )?(?:i|we|me)(?:'ve| have|'m| am)?(?: was| were| been| got| get| can use| may use| {_GIVEN})"
     ),
@@ -138,9 +268,13 @@ _META = (
         r"|profile|setup|objective"
         r"|assignment|facts) (?:that |which )?(?:i'm|i am|i was|i've been|i have been|i got|i received)\b"
     ),
-    r"(?:supposed|meant|told|asked|instructed) to .{3,60} and then (?:stop|finish|end|leave|quit|conclude|say goodbye)",
     (
-        r"begin [0-9a-f]{12}\b|guideline \d+|(?:success|evaluation|grading|pass) criteri\w+|evaluator\b"
+        r"(?:supposed|meant|told|asked|instructed) to .{3,60} and then (?:stop|finish|end|leave|quit|conclude"
+        r"|say goodbye)"
+    ),
+    (
+        r"begin [0-9a-f]{12}\b|guideline \d+|(?:success|evaluation|grading|pass) criteri\w+ (?:require|say|state"
+        r"|demand|are|is|of)\w*|evaluator\b"
         r"|expected (?:tool )?calls?\b"
     ),
     (
@@ -158,9 +292,9 @@ _META = (
     ),
 )
 _MARKUP = re.compile(
-    r"[\[<{(#*|]{1,3}\s*(?:/?\s*)(?:end|stop|done|exit|terminate|finish(?:ed)?|goal|user|task|conversation"
+    r"(?i:[\[<{(#*|]{1,3}\s*(?:/?\s*)(?:end|stop|done|exit|terminate|finish(?:ed)?|goal|user|task|conversation"
     r"|satisfied|transfer"
-    r"|out[ _-]of[ _-]scope|persona|role|system|assistant|inst)\b[\w :,_-]*[\]>})#*|]"
+    r"|out[ _-]of[ _-]scope|persona|role|system|assistant|inst)\b[\w :,_-]*[\]>})#*|])"
     r"|\b(?:END|STOP|DONE|EXIT)[_ ](?:OF[_ ])?(?:CONVERSATION|CHAT|DIALOG(?:UE)?|TOKEN)\b|\bTERMINATE\b|###"
     r"|\"(?:stop|reason|message|role|content)\"\s*:|\b(?:stop|reason)\s*[:=]\s*(?:true|false)\b|<\|?/?\w+\|>",
 )
@@ -181,7 +315,8 @@ _noun = compile_pattern(
             rf"{_OWNERS} (?:\w+ )?(?P<a>{_NOUNS}) (?:\w+ )?{_SAYS}\b",
             (
                 rf"{_PARAGRAPH} (?:all )?(?:of )?{_OWNERS} (?:own |user |test |given |original |current |list of )*"
-                r"(?P<b>instructions?|guidelines?|prompt|brief|scenario|script|task|objective|mission|assignment"
+                r"(?P<b>instructions?|guidelines?|prompt|brief|scenario|script|role|persona|character|rôle|task"
+                r"|objective|mission|assignment"
                 r"|facts|profile|setup|directives?|backstory|anweisung(?:en)?|auftrag|aufgabe|rolle|vorgaben?"
                 r"|consignes?"
                 r"|instrucciones|papel|guion|istruzioni|ruolo|instruções|instructies|opdracht)\b"
@@ -209,6 +344,7 @@ def find_instructions(message: str, topics: Sequence[str], keys: Sequence[str], 
     cited = next((key for key in keys if re.search(rf"\bfact\W+{re.escape(key)}\b", text, re.IGNORECASE)), None)
     if cited is not None:
         return f"fact {cited}"
+    text = without_quotations(text)
     known = {word[:6] for topic in topics for word in words(topic)}
     for pattern in (_meta, _strong_noun, _noun):
         for match in pattern.finditer(text):
@@ -220,7 +356,9 @@ def find_instructions(message: str, topics: Sequence[str], keys: Sequence[str], 
 
 
 _TOPIC = re.compile(
-    rf"(?:{_NOUNS}|{_STRONG_NOUNS}|test|user|customer|simulat\w+|play\w*|evaluat\w+|system|fact|case)s?", re.IGNORECASE
+    rf"(?:{_NOUNS}|{_STRONG_NOUNS}|test|user|customer|simulat\w+|play\w*|evaluat\w+|system|fact"
+    rf"|case)s?",
+    re.IGNORECASE,
 )
 
 

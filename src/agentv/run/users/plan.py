@@ -14,7 +14,7 @@ from agentv.run.users import ScriptedUser, make_user
 from agentv.run.users.faults import FaultFinder
 from agentv.run.users.stop import StopCheck
 from agentv.scoring.scorer import CaseScorer
-from agentv.scoring.turns import add_numbers, add_usage
+from agentv.scoring.turns import COST_DIGITS, add_numbers, add_usage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -45,7 +45,10 @@ def plan_conversation(planned: PlannedRun, follow: TraceLoader, ask: AskTarget) 
     return ConversationPlan(
         make_user=lambda number: make_user(turns, simulation, persona, model.ask, model.start(number)),
         stop=StopCheck(simulation.stop, planned.case.goal, lambda response: scorer.read(response)[1]),
-        faults=FaultFinder(simulation, persona, list(hidden_texts(planned)), [*scripted, *history]),
+        # All words of the driver `facts` are those of the author, which are no mistakes of a simulator.
+        faults=FaultFinder(simulation, persona, list(hidden_texts(planned)), [*scripted, *history])
+        if simulation.user == "model"
+        else None,
         nudge=simulation.nudge,
         retries=simulation.retries,
         use=model.use,
@@ -106,7 +109,7 @@ class _UserModel:
             conversations=conversations,
             requests=len(replies),
             tokens_usage=add_usage([reply.tokens_usage for reply in replies]) if replies else None,
-            cost_usd=add_numbers([reply.cost_usd for reply in replies]) if replies else None,
+            cost_usd=add_numbers([reply.cost_usd for reply in replies], COST_DIGITS) if replies else None,
             latency_ms=add_numbers([reply.latency_ms for reply in replies], 3) if replies else None,
             faults=tuple(faults),
         )

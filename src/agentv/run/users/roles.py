@@ -17,6 +17,7 @@ from agentv.run.users.speech import (
     open_requests,
     plain,
     sentences,
+    without_quotations,
     word_set,
     words,
 )
@@ -26,20 +27,23 @@ REVERSED = 2.0
 _HELP = r"(?:help|assist|support)"
 _I = r"(?:i|we)(?: have|'ve| will|'ll| can| could| would|'d| am|'m| are|'re| shall| may| might)?"
 _ADVERBS = (
-    r"(?: (?:now|just|already|also|then|gladly|happily|immediately|certainly|gone ahead and|go ahead and|be able to))*"
+    r"(?: (?:now|just|already|also|then|gladly|happily|immediately|certainly|gone ahead and|go ahead and"
+    r"|be able to))*"
 )
 _SERVE = (
     r"(?:process|issue|initiat|refund|approv|reset|renew|schedul|arrang|reserv|register|draft|submit|creat|set up"
     r"|sign|upgrad"
     r"|activat|extend|pull up|look (?:up|into)|look (?:it|that|this) up|not(?:e|ed) (?:it|that|this)? ?down|format"
     r"|escalat|waiv"
-    r"|credit|unlock|adjust|guid|walk|point|enrol|recommend|offer|troubleshoot|tailor|assign|log|prepar|find|check|book"
+    r"|credit|unlock|adjust|found|locat|looked up|pulled up|forward|replac|reschedul|updat|look(?:ed)? (?:for|at)"
+    r"|guid|walk|point|enrol|recommend|offer|troubleshoot|tailor|assign|log|prepar|find|check|book"
     r"|cancel|order|plac|add|connect|transfer|putt?)\w*"
 )
 _DONE = (
     r"(?:process|cancell?|creat|book|confirm|renew|updat|schedul|submit|submitt|approv|refund|reserv|register"
     r"|activat|extend"
-    r"|paus|upgrad|resolv|reset|issu|complet|add|forward|initiat|reschedul|verifi|unlock|record|dispatch|not)(?:ed|d)?"
+    r"|paus|upgrad|resolv|reset|issu|complet|add|forward|initiat|reschedul|verifi|unlock|record|dispatch"
+    r"|not)(?:ed|d)?"
 )
 _OWNED = (
     r"(?:order|account|customer|booking|member(?:ship)?|policy|reservation|card|reference|contract|personal|contact"
@@ -47,8 +51,15 @@ _OWNED = (
     r"|delivery|shipping|billing|full|first|last|client|patient|insurance|student|employee|ticket|tracking|case)"
 )
 _DATA = (
-    r"(?:name|address|e-?mail|phone|number|id|details?|date of birth|birthday|availability|budget|income|postcode|zip)"
+    r"(?:name|address|e-?mail|phone|number|id|details?|date of birth|birthday|availability|budget|income|postcode"
+    r"|zip)"
 )
+_THEIRS = (
+    r"(?:account|order|parcel|package|booking|reservation|refund|claim|application|appointment|warranty|request"
+    r"|inquiry"
+    r"|enquiry|complaint|feedback|payment|return|case)"
+)
+"""Things of a user that are never those of an agent."""
 _STRONG = (
     rf"how (?:else )?(?:can|may|could|might|shall) (?:i|we) (?:{_HELP}|serve|be of)",
     r"what can (?:i|we) (?:do|help)\b.{0,20}(?:for )?you",
@@ -59,17 +70,60 @@ _STRONG = (
     rf"let (?:me|us) {_HELP} you|(?:be of|any) (?:further )?(?:assistance|service)\b",
     r"(?:happy|glad) to help ?[!.]",
     (
-        r"(?:as|i am|i'm|being)(?: just| only)* (?:an?|your|the) (?:\w+ )?(?:ai\b|virtual assistant|digital assistant"
+        r"(?:(?<!work\s)(?<!worked\s)(?<!working\s)(?<!job\s)as|i am|i'm|being)(?: just| only)* (?:an?|your"
+        r"|the) (?:\w+ )?(?:ai\b|virtual assistant|digital assistant"
         r"|ai assistant|language model|chat ?bot|bot\b|automated|(?:customer )?(?:service|support|care)"
         r" (?:agent|assistant|represent\w+|team))"
     ),
     r"as (?:your|the) (?:\w+ )?assistant\b",
     (
-        r"(?:thanks|thank you)(?: so much| very much)? for (?:contacting|calling|choosing|reaching out|getting in touch"
-        r"|bringing this|being a|your (?:interest|inquiry|enquiry|request|order|purchase|loyalty|booking|business|query"
+        r"(?:thanks|thank you)(?: so much| very much)? for (?:contacting|calling|choosing|reaching out"
+        r"|getting in touch"
+        r"|bringing this|being a|your (?:interest|inquiry|enquiry|request|order|purchase|loyalty|booking|business"
+        r"|query"
         r"|application|submission))"
     ),
     rf"your [\w' -]{{3,40}} (?:has|have) (?:now |just |already |successfully )*been (?:successfully )?{_DONE}",
+    (
+        r"your (?!website|site|page|app|system|shop|store|colleague|team|company|service|support|link|advice)"
+        r"[\w' -]{3,40} (?:has|have) (?:now |just |already |successfully )*been \w{3,}(?:ed|sent|paid|found|made"
+        r"|put)\b"
+    ),
+    rf"{_I}{_ADVERBS} (?:{_SERVE}|made a note)\b.{{0,60}}\byour (?:{_THEIRS}|file|record|ticket)\b",
+    (
+        r"(?:i|we)(?:'ll| will|'ve| have| can|'m| am)(?: now| just| also| gladly)* (?:arrang|issu|process|send"
+        r"|initiat"
+        r"|offer|creat|schedul|provid|prepar)\w* (?:an?|the|another) (?:\w+ )?(?:replacement|refund|label|voucher"
+        r"|discount|credit|technician|call-?back)"
+    ),
+    (
+        rf"your {_THEIRS} (?:was|is|were|are|will|can|has|have|should)(?: be| been| still| now| not)* (?!late|missing"
+        rf"|wrong|down|broken|the|too|so|a\b)\w+"
+    ),
+    (
+        r"verify (?:you|who you are)\b|(?:what|which)(?:'s| is) your (?:postcode|zip|date of birth|birth\w*|surname"
+        r"|(?:last|first|full) name|budget)"
+    ),
+    r"have you (?:already |ever )?tried (?:\w+ing|to \w+)\b(?! me| us)",
+    r"ihre[rnms]? (?:bestell|kunden|auftrags|rechnungs|konto|vertrags|buchungs|versicherungs|telefon|sendungs)\w*",
+    r"(?:nennen|geben|teilen|senden|schicken|bestätigen|verraten) sie (?:mir|uns) (?:\w+ )?(?:ihren?|ihr)\b",
+    (
+        r"(?:ich|wir) (?:\w+ ){0,6}für sie (?:an|ein|um|vor|aus|nach|ab|zu\w*|\w+en|\w+ieren)\b|für sie (?:veranlasst"
+        r"|erledigt|gebucht|storniert|angelegt)"
+    ),
+    (
+        r"(?:votre|vos) (?:numéro de (?:commande|client|dossier|téléphone)|commande|compte|réservation|colis"
+        r"|demande|dossier)"
+        r"|je vais (?:\w+ )?(?:vérifier|annuler|traiter|procéder) votre|je (?:reste|suis) à votre (?:disposition"
+        r"|écoute)"
+    ),
+    (
+        r"su (?:número de (?:pedido|cliente|cuenta|reserva)|pedido|reserva|solicitud|reembolso)|(?:il"
+        r"|la) su[oa] (?:ordine"
+        r"|numero (?:cliente|d'ordine)|prenotazione|richiesta|pacco|rimborso)|(?:o )?seu (?:pedido"
+        r"|número de (?:pedido|cliente))"
+        r"|uw (?:bestel|klant)\w*"
+    ),
     rf"your [\w' -]{{3,40}} (?:is|are) (?:now |all |successfully )+{_DONE}",
     rf"{_I}{_ADVERBS} {_SERVE}\b.{{0,60}}\bfor you\b",
     (
@@ -78,7 +132,8 @@ _STRONG = (
         r"|unlock|escalat|review|verif)\w* (?:your|you)\b"
     ),
     (
-        rf"(?:could|can|may|would|will) (?:you|i)(?: please| kindly)* (?:provide|share|confirm|give|have|tell|get|take"
+        rf"(?:could|can|may|would|will) (?:you|i)(?: please| kindly)* (?:provide|share|confirm|give|have|tell|get"
+        rf"|take"
         rf"|verify)"
         rf"(?: me| us)?(?: with)? your {_OWNED}"
     ),
@@ -126,7 +181,8 @@ _STRONG = (
     r"(?:verify|confirm|check|validate) your (?:identity|details|account|data|information|eligibility)|maiden name",
     r"(?:thanks|thank you) for (?:letting us know|providing|confirming|sharing your|waiting while|holding)",
     (
-        r"(?:please )?(?:contact|call|visit|reach|write to|ask) (?:us|our)\b|enjoy your (?:visit|stay|trip|meal|flight"
+        r"(?:please )?(?:contact|call|visit|reach|write to|ask) (?:us|our)\b|enjoy your (?:visit|stay|trip|meal"
+        r"|flight"
         r"|purchase|order)"
     ),
     r"let's (?:troubleshoot|get (?:this|that|you) (?:sorted|started|set up)|take a (?:closer )?look at your)",
@@ -149,10 +205,36 @@ _STRONG = (
 )
 _WEAK = (
     (
-        r"are you looking for|(?:i|we) should know|(?:you|your \w+) need (?:help|assistance)|do you have any (?:allerg"
+        r"(?:has|have) been (?:successfully |now |already )?(?:resolved|fixed|processed|completed|updated|cancell?ed"
+        r"|confirmed|refunded"
+        r"|credited|approved|rescheduled|issued)"
+    ),
+    r"(?:get|come) back to you\b|relevant (?:department|team)|on our (?:end|side)|ready to order",
+    rf"(?:so|then|so that)(?: that)? (?:i|we)(?: can|'ll| could| will) {_SERVE}",
+    (
+        r"(?:slots?|openings?|tables?|rooms?|seats?|appointments?|places?) (?:are |is )?(?:still )?(?:left"
+        r"|available|free|open)\b"
+    ),
+    r"let me know (?:if|whether) (?:it|that|this) (?:work|help|fix|solve)\w*",
+    r"(?:which|what) (?:\w+ ){1,2}would you (?:like|prefer)",
+    (
+        r"we (?:have|offer|also have|currently have) (?:it|them|this|openings|several"
+        r"|a few|many|both|different|various)"
+    ),
+    (
+        r"please (?:do that|try that|try this) first|(?:could|can) you (?:please )?(?:tell me|describe"
+        r"|confirm) the \w+ of your"
+    ),
+    r"(?:shipped|delivered|dispatched) .{0,30}\bwithin\b|i'm sorry (?:to hear )?(?:you're|you are|that you)",
+    (
+        r"are you looking for|(?:i|we) should know|(?:you|your \w+) need (?:help|assistance)"
+        r"|do you have any (?:allerg"
         r"|prefer)"
     ),
-    r"(?:which|what)(?: \w+){0,3} (?:does|do|is|are|did) your |for your (?:safety|security|convenience|protection)",
+    (
+        r"(?:which|what)(?: \w+){0,3} (?:does|do|is|are|did) your (?!opening|hours|prices?|fees?|terms|polic|rates?"
+        r"|conditions|office|store|shop|team|company|website|bank)|for your (?:safety|security|convenience|protection)"
+    ),
     r"you (?:could|can|may|might want to|may want to|should)(?: also)? try|it sounds like|sent to you\b",
     r"would you prefer|i understand (?:this|that|it) (?:can|must|is)",
     r"please (?:try|reinstall|restart|make|hold) (?!again)",
@@ -165,7 +247,7 @@ _WEAK = (
     r"at no (?:extra )?(?:cost|charge)",
     r"(?:i'd|i would|we|we'd|i)(?: strongly| highly)? (?:recommend|suggest|advise|encourage)\b",
     (
-        r"(?:please|kindly) (?:make sure|ensure|be aware|be advised|note that|follow|allow|keep|ask visitors|change"
+        r"(?:please|kindly) (?:make sure|ensure|be aware|be advised|follow|allow|keep|ask visitors|change"
         r"|choose|select)"
     ),
     (
@@ -177,7 +259,8 @@ _WEAK = (
         r"|rest assured"
     ),
     (
-        r"(?:great|good|excellent|lovely|wonderful|nice) (?:question|choice|to hear)|what an? \w+ choice|certainly[!,]"
+        r"(?:great|good|excellent|lovely|wonderful|nice) (?:question|choice|to hear)|what an? \w+ choice"
+        r"|certainly[!,]"
         r"|absolutely!"
     ),
     r"i'm (?:so |very |really )?(?:sorry|glad|happy) (?:to hear|that you|you(?:'re| are)? |about your)|i hear you",
@@ -187,34 +270,42 @@ _WEAK = (
         r"would|mind|wish|know|must|look|think|had|have|send|give|tell|get)\w+"
     ),
     (
-        r"you(?:'re| are) (?:covered|eligible|entitled|insured|all set|registered|welcome to)|you(?:'ll| will) (?:hear"
+        r"you(?:'re| are) (?:covered|eligible|entitled|insured|all set|registered|welcome to)|you(?:'ll"
+        r"| will) (?:hear"
         r"|find|need|see|be|have)\b"
     ),
-    r"your (?:request|inquiry|enquiry|concerns?|complaint|needs|preferences?|situation|convenience|experience|issue)\b",
+    (
+        r"your (?:request|inquiry|enquiry|concerns?|complaint|needs|preferences?|situation|convenience|experience"
+        r"|issue)\b"
+    ),
     (
         r"(?:our |all )?(?:customers|visitors|children|patients|members|guests|students|passengers|tenants|users"
         r"|people)"
-        r" (?:can|may|should|must|usually|often|have to|need to|are (?:asked|advised|required|kindly))"
+        r" (?:can(?!'t)|may|should|must|usually|often|have to|need to|are (?:asked|advised|required|kindly))"
     ),
     (
         r"(?:here is|here's|here are) (?:a|an|the|some|your|how)\b|ready for (?:pick-?up|collection)|free of charge"
         r"|for you\b"
     ),
     (
-        r"(?:thanks|thank you) for (?:that|the|this) (?:information|info|details|clarification)|what would you (?:like"
+        r"(?:thanks|thank you) for (?:that|the|this) (?:information|info|details|clarification)"
+        r"|what would you (?:like"
         r"|prefer)|suits? you\b"
     ),
     r"let me (?:run|walk|explain|guide|connect|transfer|pull|verify|arrange|take you|put you|assure)|i speciali[sz]e",
     (
-        r"please (?:bring|arrive|remember|do not|don't|contact|use|wait|complete|fill|visit|refer|enter|provide|submit"
+        r"please (?:bring|arrive|remember|do not|don't|contact|use|wait|complete|fill|visit|refer|enter|provide"
+        r"|submit"
         r"|be)\b"
     ),
     (
-        r"i (?:understand|see|can imagine|know) how |that must (?:be|have been)|speedy recovery|if the (?:problem|issue"
+        r"i (?:understand|see|can imagine|know) how |that must (?:be|have been)|speedy recovery|if the (?:problem"
+        r"|issue"
         r"|error) persists"
     ),
     (
-        r"(?:have|did) you (?:already |ever )?(?:tried|try|checked|check|restarted|noticed|considered|used)|how (?:long"
+        r"(?:have|did) you (?:already |ever )?(?:tried|try|checked|check|restarted|noticed|considered|used)"
+        r"|how (?:long"
         r"|often) (?:have|do) you"
     ),
     (
@@ -226,7 +317,8 @@ _WEAK = (
         r"|sent (?:out )?to you)"
     ),
     (
-        r"within (?:\w+ )?(?:\w+ )?(?:business|working) days|confirmation (?:e-?mail|will|by)|(?:can|will) (?:see|call"
+        r"within (?:\w+ )?(?:\w+ )?(?:business|working) days|confirmation (?:e-?mail|will|by)|(?:can|will) (?:see"
+        r"|call"
         r"|contact|reach) you\b"
     ),
     (
@@ -238,7 +330,10 @@ _WEAK = (
         r"|verification)"
     ),
     r"you're (?:very |most )?welcome[!.] .+|no problem(?: at all)?[!,.] .*\b(?:you|your)\b",
-    rf"(?:may|can|could) i (?:please )?(?:have|get|ask for|take|know) your|(?:what|which)(?:'s| is| are) your {_DATA}",
+    (
+        rf"(?:may|can|could) i (?:please )?(?:have|get|ask for|take|know) your|(?:what|which)(?:'s| is"
+        rf"| are) your {_DATA}"
+    ),
     (
         r"(?:could|can|would|will) you(?: please| kindly)* (?:provide|share|confirm|give|tell|describe)(?: me"
         r"| us)?(?: with)?"
@@ -273,7 +368,10 @@ _WEAK = (
         r"(?:happy|glad|pleased|delighted) to (?!hear|pay|wait|see|know)\w+|(?:point|direct|refer) you to"
         r"|may i\b.{0,30}\byou"
     ),
-    r"you (?:don't|do not|won't|will not|only|would) need (?:an?|to)\b|you(?:'re| are) (?:all set|good to go|covered)",
+    (
+        r"you (?:don't|do not|won't|will not|only|would) need (?:an?|to)\b|you(?:'re| are) (?:all set|good to go"
+        r"|covered)"
+    ),
     (
         r"can i (?:\w+ )?(?:interest you|get you|note|book|do)\b|am i right that you|do you have (?:your"
         r"|the) \w+ (?:number|at hand|ready)"
@@ -301,14 +399,18 @@ _MINE = re.compile(r"\bmy \w|(?:^|[.!?]\s+)My \w")
 _WE = re.compile(r"\b(?:we|our|us|ours)\b", re.IGNORECASE)
 _INSTITUTION = re.compile(
     r"\bour\b|\b(?:to|with|contact|let|joining|choosing|tell|leave|visit|join|call) us\b"
-    r"|\bwe\b(?!'re|'d|'ve| are| were| was| had| have| need| want| would| got| get| live| can| could| don't| do| didn't"
+    r"|\bwe\b(?!'re|'d|'ve| are| were| was| had| have| need| want| would| got| get| live| can| could| don't| do"
+    r"| didn't"
     r"| did| might| may| both| thought| think| know| come| stay| leave| left| arrive| all| just| also| never| always"
     r"| should| must| usually| like| love| took| bought| paid| ordered| booked| went| use| make| pay"
-    r"|'ll (?:be|take|pick|come|do|bring|pay)| will (?:be|take|pick|come|bring|pay))\b",
+    r"|'ll (?:be|take|pick|come|do|bring|pay|arrive|meet|stay|go|need|leave|try|wait)| will (?:be|take|pick|come"
+    r"|bring|pay|arrive|meet|stay|go|need|leave|try|wait))\b",
     re.IGNORECASE,
 )
 _OWN_MATTER = re.compile(
-    r"(?<!let )(?<!tell )(?<!from )\bme\b|\b(?:my|mine|yes|no|yeah|nope)\b"
+    r"\bour (?:company|firm|office|house|home|flat|family|kids|children|boss|landlord|neighbou?rs?|dog|cat|car"
+    r"|accounting|department|users|staff|employees)\b"
+    r"|(?<!let )(?<!tell )(?<!from )\bme\b|\b(?:my|mine|yes|no|yeah|nope)\b"
     r"|\bi\b(?!(?:'ll|'ve| will| can| have \w+ed| understand| see\b| recommend| suggest| advise| offer))"
     r"|\bwe\b(?!(?:'ll| will| recommend| suggest| advise| offer| regret| kindly| provide| wish))",
     re.IGNORECASE,
@@ -335,7 +437,7 @@ class Speakers(NamedTuple):
 
 def find_reversed_role(message: str, speakers: Speakers) -> str | None:
     """Return the part of a message in which its writer serves the other side; `None` if the roles are in order."""
-    text = plain(message)
+    text = without_quotations(message)
     weight, found = 0.0, ""
     is_asked = bool(speakers.other) and bool(open_requests(speakers.other[-1]))
     is_offering = any(_OFFERS.search(own) for own in speakers.own)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"\w+(?:'\w+)?")
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u2018\u0060\u00b4\u02bc", "'"))
 _SENTENCE = re.compile(r"[^.!?\n\uff1f\u061f]*(?:[.!?\uff1f\u061f]+(?=\s|$)|\n|$|[.!?](?=\S))")
+_QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]")
 _NOT_SAID = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|https?://\S+|\(.*?\)(?=\s*$)")
 """Quotations and addresses, whose question marks ask nothing."""
 QUESTION_MARKS = "?\uff1f\u061f"
@@ -26,11 +27,14 @@ def word_set(text: str) -> frozenset[str]:
 
 
 _FUNCTION_WORDS = word_set(
-    "a an the and or but if of to in on at by for from with as is are was were be been am do does did have has had can "
-    "could will would shall should may might must i you he she it we they me him her us them my your his its our their "
+    "a an the and or but if of to in on at by for from with as is are was were be been am do does did have has "
+    "had can "
+    "could will would shall should may might must i you he she it we they me him her us them my your his its our "
+    "their "
     "this that these those there here what which who whom whose when where why how not no so too very just also then "
     "than about into over under up down out off again more most some any all each one ones please "
-    "der die das den dem ein eine einen und oder ist sind war ich sie er es wir ihr mein ihre ihren auf mit für von zu "
+    "der die das den dem ein eine einen und oder ist sind war ich sie er es wir ihr mein ihre ihren auf mit für "
+    "von zu "
     "wie was wer wann wo welche welcher welches wohin möchten können haben soll soll "
     "le la les un une des de du et ou est sont je vous il elle nous mon ma votre vos quel quelle quels quelles quand "
     "comment combien où qui que pour avec dans sur au aux "
@@ -50,15 +54,25 @@ _REQUEST = re.compile(
 )
 """Requests for an answer that are no questions."""
 _REQUEST_FOR_LATER = re.compile(
-    r"\b(?:if|once|later|after|until|when\s+you|as\s+soon|next\s+time|online|by\s+post)\b", re.IGNORECASE
+    r"\b(?:by\s+\w+ing|via|link|if|once|later|after|until|when\s+you|as\s+soon|next\s+time|online"
+    r"|by\s+post)\b",
+    re.IGNORECASE,
 )
 _COURTESY = re.compile(
-    r"\b(?:any|some)thing\s+(?:else|more|further|other)|\bwhat\s+else\b|\belse\s*\?|\bany\s*thing\s+(?:i|we)\s+can"
+    r"\bhow\s+(?:was|were)\s+(?:your|the)\b|^\W*you\s+know\s+what\b|"
+    r"\b(?:is|are|was|were|has|have|did|do|does)\s+(?:your\s+(?:problem|issue|question|request)s?|everything|all"
+    r"|i|we|it|that"
+    r"|this|you)\b.{0,30}\b(?:solve[ds]?|resolved?|answer(?:ed)?|clear|fixed|sorted|settled|understand|understood"
+    r"|make\s+sense)\b"
+    r"|\b(?:hear|heard)\s+(?:of|about)\s+us\b|^\W*(?:got|understood|clear|all\s+clear|all\s+good"
+    r"|make\s+sense)\b[^?]{0,12}\?"
+    r"|\b(?:any|some)thing\s+(?:else|more|further|other)|\bwhat\s+else\b|\belse\s*\?|\bany\s*thing\s+(?:i|we)\s+can"
     r"|\b(?:other|more|further|additional|any|open|remaining)\s+(?:questions?|issues?|concerns?|requests?"
     r"|wish(?:es)?|help)"
     r"|\b(?:that|this|it)\s+(?:be\s+)?(?:all|everything)\b|\ball\s+for\s+(?:today|now)"
     r"|\b(?:help|assist|do)\s+(?:you\s+)?(?:with\s+)?(?:(?:any|some)thing|today|further|more\s+for\s+you)"
-    r"|\b(?:how|what)\s+(?:else\s+)?(?:can|may)\s+(?:i|we)\s+(?:help|do\s+for)|\bfurther\s+(?:assistance|help|support)"
+    r"|\b(?:how|what)\s+(?:else\s+)?(?:can|may)\s+(?:i|we)\s+(?:help|do\s+for)|\bfurther\s+(?:assistance|help"
+    r"|support)"
     r"|\b(?:was|is|did|does|has)\s+(?:this|that|it|everything|all|i|my\s+\w+)\b.{0,40}"
     r"\b(?:help(?:ed|ful)?|clear|answer(?:ed)?|useful|sense|solved?|worked|work|resolved?)\b"
     r"|\b(?:rate|rating|feedback|survey|review|newsletter|satisfied)\b|\bhow\s+are\s+you|\b(?:and"
@@ -89,6 +103,10 @@ _PROPOSAL = re.compile(
     r"|alright|enough|acceptable|in\s+order)\b",
     re.IGNORECASE,
 )
+_OPINION = re.compile(
+    r"\b(?:how|what)\s+(?:does|do|would|is|about)\s+(?:that|this|it|you\s+(?:think|say|feel))\b", re.IGNORECASE
+)
+"""Words of a question for approval."""
 _VERB = re.compile(
     r"\b(?:is|are|was|were|do|does|did|have|has|had|can|could|will|would|shall|should|may|ist|sind|haben|hat|können"
     r"|möchten|est|avez|êtes|tiene|es|ha|è)\b",
@@ -115,9 +133,41 @@ _PARTICLE = re.compile(
     r"(?=$|[\s.!?,;:-])(?!\s+(?:more|further|other)\s+(?:questions?|requests?|help)|\s+(?:problem|worries|wait))",
     re.IGNORECASE,
 )
+_FRAGMENT = re.compile(
+    r"^(?:from|in|at|on|with|by|near|via|through|under|next\s+to|to)\s+(?!you\b|that\s+note|the\s+point)"
+    r"|^(?:you|it|that|this|they|he|she)\s+(?:have|has|did|do|does|is|are|was|were|can|will)(?:n't"
+    r"|\s+not)?\s*(?:$|[.,!;])",
+    re.IGNORECASE,
+)
+"""Answers without a verb of their own: "from a friend", "you have"."""
+_RESULT = re.compile(r"\b(?:works?|worked|working|fixed|gone|back\s+up|green|online)\b", re.IGNORECASE)
+"""Words of the result of an attempt."""
+_TAG_WORDS = 3
+_APPROVING = re.compile(r"[\U0001f44d\U0001f44c\u2705\u2714]|^\W*done\b", re.IGNORECASE)
+"""Pictures and words that say yes."""
+_THANKS = re.compile(
+    r"\b(?:(?:many\s+)?thanks?(?:\s+(?:you|a\s+lot|so\s+much|very\s+much|again|a\s+million))*|thx|cheers"
+    r"|(?:good\s*)?bye|ciao|ok(?:ay)?|take\s+care|now|then|all\s+right|alright|you(?:'ve)?|very|super|been"
+    r"|helpful)\b",
+    re.IGNORECASE,
+)
+"""Words that answer no question."""
+_DECISION = re.compile(
+    r"\b(?:shall|should|may|would|want|accept|agree|sure|prefer|wish|like|need|tell|give|send|provide|share"
+    r"|confirm|name"
+    r"|possible|before|möchten|wollen|soll|darf|voulez|souhaitez|dois|quiere|desea|vuole|there\s+an?"
+    r"|have\s+(?:the|your|an?)|can\s+i|could\s+i|do\s+you\s+(?:know|remember|have))\b",
+    re.IGNORECASE,
+)
+"""Words of a question for a decision or a value."""
 _LEAVING = re.compile(
-    r"\b(?:see|c)\s+(?:you|u|ya)\b[^.!?,;]*|\blook(?:ing)?\s+forward\b[^.!?;]*|\bcan'?t\s+wait\b[^.!?;]*"
-    r"|\b(?:thanks|thank\s+you|thx|cheers|grateful|appreciate(?:d)?)\b[^.!?,;]*\b(?:for|that\s+you|your|how)\b[^.!?,;]*"
+    r"\b(?:i|we)(?:'ll|\s+will)\s+(?:leave\s+(?:it|you)|let\s+you\s+go|be\s+off|get\s+going)\b[^.!?;]*"
+    r"|\b(?:(?:i|we)(?:'m|\s+am|'re|\s+are)\s+)?(?:now\s+|just\s+)?(?:off|going\s+back|going|heading"
+    r"|back)\s+(?:to|out|home|for)\b(?!\s+(?:pay"
+    r"|take|use|have|keep|go\s+with|choose))[^.!?;]*"
+    r"|\b(?:see|c)\s+(?:you|u|ya)\b[^.!?,;]*|\blook(?:ing)?\s+forward\b[^.!?;]*|\bcan'?t\s+wait\b[^.!?;]*"
+    r"|\b(?:thanks|thank\s+you|thx|cheers|grateful|appreciate(?:d)?)\b[^.!?,;]*\b(?:for|that\s+you|your"
+    r"|how)\b[^.!?,;]*"
     r"|\b(?:have|enjoy)\s+(?:a|an|the|your)\b[^.!?,;]*|\btalk\s+(?:to\s+you\s+)?(?:soon|later)|\bbye\b[^.!?,;]*"
     r"|\b(?:bis|à|hasta|até|tot)\s+\w+|\bi\s+have\s+(?:everything|all|what)\b[^.!?,;]*"
     r"|\b(?:i|we)(?:'m|\s+am|'re|\s+are)\s+(?:so\s+|very\s+|really\s+|quite\s+)?(?:happy|glad|satisfied|pleased"
@@ -125,11 +175,12 @@ _LEAVING = re.compile(
     r"|all\s+set|good)\b[^.!?,;]*|\bno\s+(?:more|further|other)\s+\w+|\byou(?:'ve|\s+have|'re|\s+are|\s+were"
     r"|\s+really|\s+just)?"
     r"\s+(?:been|saved?|made|helped|rock|solved|fixed|sorted|did|were|so|very|really|too|a|an|the|all)\b[^.!?,;]*"
-    r"|\b(?:that|this)(?:'s|\s+(?:is|was|answers?|answered|will\s+do|does\s+it|helps?|helped|covers?|works))\b[^.!?,;]*"
+    r"|\b(?:that|this)(?:'s|\s+(?:is|was|answers?|answered|will\s+do|does\s+it|helps?|helped|covers?"
+    r"|works))\b[^.!?,;]*"
     r"|\b(?:everything|all|it)(?:'s|\s+is|\s+was|\s+were|\s+has\s+been)\s+(?:all|everything|very|so|really|just"
     r"|what|great"
     r"|good|perfect|it|clear|settled|sorted|solved|done|helpful|exactly|more|super|enough|kind)\b[^.!?,;]*"
-    r"|\b(?:merci|danke|gracias|grazie|obrigad[oa])\b[^.!?,;]*",
+    r"|\b(?:merci|danke|dank|gracias|grazie|obrigad[oa])\b[^.!?,;]*",
     re.IGNORECASE,
 )
 """Parts of a message that only end a conversation, with the words that belong to them."""
@@ -147,7 +198,8 @@ _COURTESY_WORDS = word_set(
     "good "
     "great lovely wonderful excellent perfect perfectly fantastic brilliant awesome amazing super cool sweet neat "
     "superb "
-    "terrific marvellous marvelous splendid fab fabulous ok okay okey k kk alright right well fine happy glad pleased "
+    "terrific marvellous marvelous splendid fab fabulous ok okay okey k kk alright right well fine happy glad "
+    "pleased "
     "satisfied relieved best wishes regards luck care take see soon you're you've been kind helpful help helped "
     "helping "
     "support service assistance information info advice patience time effort everything settled sorted solved done "
@@ -157,14 +209,16 @@ _COURTESY_WORDS = word_set(
     "all that's everything's i'm i've i'll we're we've it's let's know sounds sound looks look makes sense works "
     "wow oh ah "
     "aha haha lol yay hey dear sir madam friend mate buddy dude guys team everyone now today tonight then bit quite "
-    "such "
-    "rest enjoy have had having being fast quick quickly response reply explaining explanation explained understanding "
+    "such side part end ends fun stars star five-star feel feeling better happier happiest best smile smiling "
+    "rest enjoy have had having being fast quick quickly response reply explaining explanation explained "
+    "understanding "
     "understood understand arranging arranged sorting clearing noted covers covered leave leaving go going off head "
     "doctor organising organizing phew whew yum yummy yippee hooray hurray relief answers anyway anyways indeed "
     "though truly heaps loads tons "
     "sincerely kindly highly extremely saved holiday finished finish complete completed conversation chat here's "
     "end ended concludes conclude pleasure job work efficient "
     "easy simple smooth "
+    "auskunft antwort rückmeldung unterstützung mühe beratung réponse renseignements información atención informazioni "
     "danke dankeschön vielen dank schön schönen tag noch gut alles klar super perfekt toll prima tschüss wiedersehen "
     "wiederhören auf hilfe beste grüße abend wochenende war das wunderbar hervorragend bestens freundlich "
     "merci beaucoup bonne journée soirée au revoir parfait génial super très bien c'est tout aide "
@@ -174,10 +228,12 @@ _COURTESY_WORDS = word_set(
 )
 """Words of thanks, praise and farewell, and of the statement that all is done."""
 _DECLINED = re.compile(
-    r"n't\b|\b(?:dont|doesnt|didnt|cant|couldnt|wouldnt|havent|hasnt|isnt|wasnt|not|no(?!\.|\s*\d)|none|never"
+    r"n't\b|\b(?:nope|nah|dont|doesnt|didnt|cant|couldnt|wouldnt|havent|hasnt|isnt|wasnt|not|no(?!\.|\s*\d)|none|never"
     r"|nobody|nothing"
-    r"|nowhere|neither|nor|without|cannot|unknown|unsure|uncertain|forgot|forgotten|forget|lost|gone|missing|misplaced"
-    r"|unreadable|illegible|hidden|later|ages|idea|clue|beats\s+me|(?:look|find|check|ask|search|dig|figure)(?:ing|ed)?"
+    r"|nowhere|neither|nor|without|cannot|unknown|unsure|uncertain|forgot|forgotten|forget|lost|gone|missing"
+    r"|misplaced"
+    r"|unreadable|illegible|hidden|later|ages|idea|clue|beats\s+me|(?:look|find|check|ask|search|dig"
+    r"|figure)(?:ing|ed)?"
     r"|have\s+to|need\s+to|rather|private|secret|confidential|depends|guess|wish|hard\s+to\s+(?:say|tell)"
     r"|you\s+tell\s+me"
     r"|wait|moment|(?:a|one)\s+(?:second|minute)|sec|hold\s+on|hang\s+on|let\s+me|why|somewhere|somebody|someone"
@@ -208,6 +264,11 @@ def words(text: str) -> list[str]:
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text."""
     return [part.strip() for part in _SENTENCE.findall(plain(text)) if part.strip()]
+
+
+def without_quotations(text: str) -> str:
+    """Return a text without the words that it quotes."""
+    return _QUOTED.sub(" ", plain(text))
 
 
 def is_question(sentence: str) -> bool:
@@ -250,16 +311,32 @@ def content_words(text: str) -> set[str]:
 
 def is_answered(request: str, message: str) -> bool:
     """Tell whether a last message may answer a request: it does more than thank and say goodbye."""
-    text = plain(message)
-    if is_question(text) or _PARTICLE.search(text.strip()):
+    text = plain(message).strip()
+    said = _LEAVING.sub(" ", text)
+    if is_question(text) or _PARTICLE.search(text) or _FRAGMENT.search(text) or _APPROVING.search(text):
         return True
-    if (content_words(text) - _COURTESY_WORDS) & content_words(request):
+    if re.search(r"\d", text) or is_put_off(said):
         return True
-    if re.search(r"\d", text) or is_put_off(text):
+    if any(word not in _COURTESY_WORDS and word not in _FUNCTION_WORDS for word in words(said)):
         return True
-    if any(word not in _COURTESY_WORDS and word not in _FUNCTION_WORDS for word in words(_LEAVING.sub(" ", text))):
+    if (content_words(said) - _COURTESY_WORDS) & content_words(request) or _is_confirmed(request, text, said):
         return True
-    return _is_proposal(request) and re.sub(r"\W+", " ", text).strip() != "" and _is_accepted(text)
+    return _is_proposal(request) and re.search(r"\w", text) is not None and _is_accepted(text)
+
+
+def _is_confirmed(request: str, text: str, said: str) -> bool:
+    """Tell whether a message answers a question for a yes or no: it says more than thanks."""
+    if _ASKS.search(request):
+        return False
+    is_short = len(words(request)) <= _TAG_WORDS
+    if _RESULT.search(text) or (is_short and _ACCEPTED.search(_THANKS.sub(" ", text))):
+        return True
+    return _is_status(request) and re.search(r"\w", _THANKS.sub(" ", said)) is not None
+
+
+def _is_status(request: str) -> bool:
+    """Tell whether a question is for a yes or no about how things are, and not for a decision or a value."""
+    return is_question(request) and not _DECISION.search(request)
 
 
 def is_put_off(message: str) -> bool:
@@ -284,7 +361,7 @@ def _is_accepted(text: str) -> bool:
 
 def _is_proposal(request: str) -> bool:
     """Tell whether a request proposes something that a word of approval accepts."""
-    if _TAG.search(request):
+    if _TAG.search(request) or _OPINION.search(request):
         return True
     if _ASKS.search(request):
         return False

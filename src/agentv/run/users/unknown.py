@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 from unicodedata import combining, normalize
 
 from agentv.matching.provenance import KnownValues
-from agentv.matching.values import find_values, word_numbers
+from agentv.matching.spoken import word_numbers
+from agentv.matching.values import find_values
 from agentv.run.users.facts import is_asked
 from agentv.run.users.speech import content_words, is_declined, is_question, plain, questions, word_set, words
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 FactType = Literal["date", "number", "person", "other"]
 _DATE_KEYS = word_set(
-    "date day when since expiry expires expiration deadline birthday birth born due year month time start end arrival "
+    "date day when since expiry expires expiration deadline birthday birth born due year month time start end "
+    "arrival "
     "departure until last graduation issued bought purchased installed delivered appointment datum termin einzug "
     "geburt "
     "fecha data naissance échéance"
@@ -27,13 +29,15 @@ _DATE_KEYS = word_set(
 _NUMBER_KEYS = word_set(
     "number no nr id code pin ref reference serial iban account phone plate zip price cost amount fee total deposit "
     "limit "
-    "budget salary income length height width weight age count distance temperature reading km mileage floor row seat "
+    "budget salary income length height width weight age count distance temperature reading km mileage floor row "
+    "seat "
     "position grade dose speed version refund rate quantity qty points balance value rooms people guests area depth "
     "tax "
     "montant preis betrag importe precio edad alter miete einkommen"
 )
 _PERSON_KEYS = word_set(
-    "name contact person driver doctor witness landlord manager owner merchant provider carrier company employer bank "
+    "name contact person driver doctor witness landlord manager owner merchant provider carrier company employer "
+    "bank "
     "insurer sender supplier shop dealer teacher colleague supervisor"
 )
 _OTHER_KEYS = word_set(
@@ -68,22 +72,32 @@ _QUESTION_FORMS = tuple(
         (_PERSON_KEYS, r"who|whose|name|called|wer|qui|quién|chi"),
     )
 )
+_BIRTH = word_set("birth birthday birthdate dob geburtstag geburtsdatum naissance nacimiento nascita")
+_BORN = re.compile(r"\b(?:born|birth\w*|geboren|née?|naci\w+|nat[oa])\b", re.IGNORECASE)
 _TIME_WORDS = re.compile(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day|\b(?:january|february|march|april|may|june|july|august|september"
     r"|october"
     r"|november|december|tomorrow|yesterday|spring|summer|autumn|winter|montag|dienstag|mittwoch|donnerstag|freitag"
     r"|samstag"
     r"|sonntag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes)\b"
-    r"|\b\d{1,2}(?:st|nd|rd|th)\b|\b(?:first|second|third|fourth|fifth|\w+teenth|\w+tieth|twenty-\w+|thirty-\w+)\s+of\b"
+    r"|\b\d{1,2}(?:st|nd|rd|th)\b|\b(?:first|second|third|fourth|fifth|\w+teenth|\w+tieth|twenty-\w+"
+    r"|thirty-\w+)\s+of\b"
     r"|\b(?:half|quarter|twenty|ten|five)\s+(?:past|to)\b|\b(?:noon|midnight|o'clock)\b"
     r"|\b(?:christmas|easter|halloween)\b|\b(?:next|last|this)\s+(?:week|month|year|\w+day|spring|summer|autumn"
     r"|fall|winter)\b",
     re.IGNORECASE,
 )
+_GENERIC = word_set(
+    "name names number no nr id code date day time year type kind address amount reference ref details data size "
+    "status "
+    "nummer datum numéro número nombre nom"
+)
+"""Words of a fact's name that are also words of other facts' names."""
 _FILLERS = word_set(
     "yes yeah yep ok okay well sure um uh hm hmm oh ah er so then think believe actually just please it's that's "
     "he's she's "
-    "i'm is was one ones thing kind sort really pretty quite bit maybe probably hello hi thanks thank right good great "
+    "i'm is was one ones thing kind sort really pretty quite bit maybe probably hello hi thanks thank right good "
+    "great "
     "says said should must according must've i've got have has had use using with"
 )
 _EVADED = re.compile(
@@ -95,10 +109,12 @@ _EVADED = re.compile(
     r"|entered|arranged"
     r"|came\s+with|does\s+that|threw|thrown|left)\b|\b(?:what|where|how|whether)\b|\byou(?:'d|\s+would|\s+could"
     r"|\s+should|\s+can)?\s+(?:tell|see|have|know)\b"
+    r"|\b(?:whichever|whatever|whoever|same\s+as|as\s+(?:last|always|usual)|the\s+usual|if\s+only|remember|recall)\b"
     r"|\b(?:any|either|both|doesn't\s+matter|up\s+to\s+you|you\s+choose|surprise)\b",
     re.IGNORECASE,
 )
 """Statements of somebody who speaks of a fact and does not tell its value."""
+_CLAUSES = re.compile(r"[,;.!?]\s+|\s[-\u2013\u2014]\s|\.\.\.|\u2026")
 MAX_ASKED = 8_000
 """Characters at the end of an agent's message in which questions are looked for."""
 _PLACE = re.compile(
@@ -128,7 +144,7 @@ def find_unknown_told(text: str, facts: dict[str, Fact], view: UserView, known_t
             return name
         if not _is_topic(name, fact, facts, view):
             continue
-        if _tells_value(text, _type_of(name), known, heard):
+        if _tells_value(text, _type_of(name), known, heard, view.last_answer[-MAX_ASKED:]):
             return name
     return None
 
@@ -153,6 +169,8 @@ def _type_of(name: str) -> FactType:
 
 def _form_of(name: str) -> re.Pattern[str] | None:
     """Return the form of a question for a fact."""
+    if any(label in _BIRTH for label in _labels(name)):
+        return _BORN
     labels = [*_labels(name), *(["place"] if name.endswith("place") else [])]
     return next((form for keys, form in _QUESTION_FORMS if any(label in keys for label in labels)), None)
 
@@ -164,6 +182,8 @@ def _is_topic(name: str, fact: Fact, facts: dict[str, Fact], view: UserView) -> 
         return False
     if _asks_for(answers[-1], name, fact, facts):
         return True
+    if _type_of(name) not in ("number", "date"):
+        return False
     is_put_off = len(view.turns) > 1 and not questions(answers[-1]) and _is_put_off(view.turns[-1][0])
     return is_put_off and _asks_for(answers[-2], name, fact, facts)
 
@@ -178,25 +198,36 @@ def _asks_for(answer: str, name: str, fact: Fact, facts: dict[str, Fact]) -> boo
     )
     if not asked:
         return False
-    if is_asked(fact, asked) or _shares_stem(name, asked):
+    labels = _labels(name)
+    specific = [label for label in labels if label not in _GENERIC]
+    is_custom = {pattern.casefold() for pattern in fact.asked} != set(words(name.replace("_", " ")))
+    if _shares_stem(specific, asked) or ((is_custom or not specific) and is_asked(fact, asked)):
         return True
+    if any(is_asked(other, asked) for other in facts.values() if other.value is not None):
+        return False  # "your full name" asks for the name that is known, and not for that of the dentist
     form = _form_of(name)
-    if form is None or not form.search(asked):
-        return False
-    return not any(other != name and _form_of(other) is form for other in facts)
+    if _shares_stem(labels, asked) or is_asked(fact, asked):
+        return True
+    return form is not None and bool(form.search(asked)) and not any(_form_of(o) is form for o in facts if o != name)
 
 
-def _shares_stem(name: str, asked: str) -> bool:
-    """Tell whether a question has a form of a word of the name."""
-    found = [_bare(word) for word in words(asked)]
-    labels = [label for label in _labels(name) if len(label) > 3]  # noqa: PLR2004 - "no" is the beginning of many words
-    return any(word.startswith(label[:5]) for word in found for label in labels)
+def _shares_stem(labels: Iterable[str], asked: str) -> bool:
+    """Tell whether a question has a form of a word of a name."""
+    found = [_bare(word) for word in content_words(asked)]
+    return any(
+        # "no" is the beginning of many words.
+        word.startswith(label[:5]) or (len(word) > 2 and label.startswith(word)) if len(label) > 3 else word == label  # noqa: PLR2004
+        for word in found
+        for label in labels
+    )
 
 
-def _tells_value(text: str, kind: FactType, known: KnownValues, heard: set[str]) -> bool:
-    if any(
-        not known.knows(value, is_exact=True) for value in find_values(text) if value.kind != "quotation"
-    ) and not is_declined(text):
+def _tells_value(text: str, kind: FactType, known: KnownValues, heard: set[str], request: str) -> bool:
+    if not is_declined(text):
+        values = [value for value in find_values(text) if value.kind != "quotation"]
+        if any(not known.knows(value, is_exact=True) for value in values):
+            return True
+    elif any(known.unknown(part, request) for part in _CLAUSES.split(text) if not is_declined(part)):
         return True
     if is_declined(text):
         return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from agentv.formats.fields import is_count, number_or_none
 from agentv.formats.usage import finish_usage
@@ -129,7 +130,7 @@ def _parts(messages: Any) -> list[Any]:
 
 def _read_messages(facts: Facts, span: OtelSpan, reader: MessageReader) -> None:
     attributes = span.attributes
-    facts.usage = read_token_counts(attributes)
+    facts.usage = _usage(span)
     facts.cost_usd = number_or_none(first_of(attributes, "gen_ai.usage.cost", "operation.cost"))
     facts.finish = _finish_reasons(attributes)
     _read_attribute_messages(facts, attributes, reader)
@@ -287,6 +288,35 @@ _COUNTS = {
         *("gen_ai.usage.reasoning_tokens", "gen_ai.usage.experimental.reasoning_tokens"),
     ),
 }
+
+
+_WITHOUT_CACHED = frozenset((
+    "opentelemetry.instrumentation.botocore.bedrock-runtime",
+    "opentelemetry.instrumentation.bedrock",
+))  # fmt: skip
+"""Instrumentations that write the input tokens of Bedrock, which leave out those of the cache."""
+_WITHOUT_THOUGHTS = frozenset((
+    "opentelemetry.instrumentation.google_generativeai",
+    "opentelemetry.instrumentation.vertexai",
+))  # fmt: skip
+"""Instrumentations that write the output tokens of Gemini, which leave out those of its thoughts, unlike the total."""
+
+
+def _usage(span: OtelSpan) -> TokensUsage | None:
+    """Return the token counts of a span, in which the input has the cached tokens and the output those of reasoning."""
+    usage = read_token_counts(span.attributes)
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        return usage
+    given, made, total = usage.input_tokens, usage.output_tokens, usage.total_tokens
+    cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
+    if cached > given or (cached and span.scope in _WITHOUT_CACHED):
+        same = total == given + made
+        return replace(usage, input_tokens=given + cached, total_tokens=total + cached if total and same else total)
+    if span.scope in _WITHOUT_THOUGHTS and total is not None and total > given + made:
+        thoughts = total - given - made
+        known = usage.reasoning_tokens or thoughts
+        return replace(usage, output_tokens=made + thoughts, reasoning_tokens=known, metadata=None)
+    return usage
 
 
 def read_token_counts(

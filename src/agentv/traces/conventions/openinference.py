@@ -30,6 +30,8 @@ _HANDOFF = re.compile(r"handoff to (.+)\Z", re.IGNORECASE)
 _MARKS = frozenset(("openinference.span.kind", "openinference", "span_kind"))
 _NESTED = ("openinference", "llm", "input", "output", "tool")
 _MAX_INDEX = 100_000
+_REQUESTS = ("prepare_chat_with_tools",)
+"""Spans of LlamaIndex that are marked as those of a model, and only make its request."""
 
 
 def read_openinference(span: OtelSpan, reader: MessageReader) -> Facts | None:
@@ -43,6 +45,8 @@ def read_openinference(span: OtelSpan, reader: MessageReader) -> Facts | None:
     if not isinstance(kind_name, str):
         return None
     kind = _KINDS.get(kind_name.upper(), "other")
+    if span.name.endswith(_REQUESTS):
+        return Facts(unread=[])
     facts = Facts(
         kind=kind,
         agent=text_of(first_of(attributes, "agent.name", "graph.node.id")),
@@ -171,7 +175,7 @@ def _message(fields: dict[str, Any]) -> Said:
 
 
 def _contents(parts: list[dict[str, Any]], calls: dict[int, dict[str, Any]]) -> Any:
-    """Return the content blocks; one that holds a call is added to the calls."""
+    """Return the content blocks; one that holds a call is added to the calls, unless it repeats one of them."""
     blocks: list[Any] = []
     for part in parts:
         kind = part.get("message_content.type")
@@ -179,12 +183,20 @@ def _contents(parts: list[dict[str, Any]], calls: dict[int, dict[str, Any]]) -> 
             is_text = kind in (None, "text", "input_text", "output_text")
             blocks.append({"type": "text" if is_text else kind, "text": part["message_content.text"]})
         elif any(key.startswith("tool_call.") for key in part):
-            calls[len(calls)] = part
+            if _identity(part) not in [_identity(call) for call in calls.values()]:
+                calls[max(calls, default=-1) + 1] = part
         else:
             blocks.append(
                 {"type": kind or "unknown", **{key: value for key, value in part.items() if "type" not in key}}
             )
     return blocks or None
+
+
+def _identity(call: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the id of a call; without one, its tool and arguments."""
+    call_id = text_of(call.get("tool_call.id"))
+    names = ("tool_call.function.name", "tool_call.function.arguments")
+    return (call_id,) if call_id else tuple([call.get(name) for name in names])
 
 
 def _call(fields: dict[str, Any]) -> dict[str, Any]:

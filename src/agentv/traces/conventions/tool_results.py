@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 _STATUSES: dict[str, Status] = {"success": "ok", "ok": "ok", "error": "error", "failure": "error"}
 
+_WRAPPER = frozenset(("args", "kwargs", "sanitize_inputs_outputs"))
+"""Keys around the arguments of a Python function, as smolagents and LlamaIndex are recorded."""
+
 
 def set_input(facts: Facts, value: Any) -> None:
     """Set the arguments of a call from an attribute; Traceloop's callback adds its own fields around them."""
@@ -27,6 +30,8 @@ def set_input(facts: Facts, value: Any) -> None:
             facts.call_id = facts.call_id or text_of(kwargs.get("tool_call_id"))
         inputs = parsed.get("inputs")
         parsed = inputs if inputs is not None else parse_arguments_text(parsed["input_str"])
+    if isinstance(parsed, dict) and "kwargs" in parsed and parsed.keys() <= _WRAPPER and not parsed.get("args"):
+        parsed = parsed["kwargs"]
     if isinstance(parsed, dict) and parsed.get("type") == "tool_call" and "args" in parsed and "name" in parsed:
         facts.call_id = facts.call_id or text_of(parsed.get("id"))
         parsed = parsed["args"]
@@ -40,6 +45,10 @@ def set_output(facts: Facts, value: Any) -> None:
     parsed = parse_value(value)
     if isinstance(parsed, dict) and "output" in parsed and parsed.keys() <= {"output", "kwargs"}:
         parsed = parse_value(parsed["output"])
+    if isinstance(parsed, dict) and parsed.keys() >= {"raw_output", "raw_input", "is_error"}:  # of LlamaIndex
+        facts.status = "error" if parsed["is_error"] is True else None
+        facts.output = clean_value(parsed["raw_output"])
+        return
     message = _tool_message(parsed)
     if message is None:
         facts.output = clean_value(parsed)

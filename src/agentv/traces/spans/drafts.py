@@ -26,6 +26,8 @@ class CallDraft(Struct, gc=True):
     """OtelSpan of the tool; `None` if there is none."""
     time: int = 0
     trace_id: str = ""
+    asked_by: Node | None = None
+    """OtelSpan of the model that asked for it, or whose history tells it."""
     is_told: bool = False
     """`True` if its result was told by a later message."""
     metadata: dict[str, Any] | None = None

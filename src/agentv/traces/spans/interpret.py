@@ -11,6 +11,7 @@ from agentv.traces.conventions.genai import read_genai
 from agentv.traces.conventions.openinference import read_openinference
 from agentv.traces.conventions.traceloop import read_traceloop
 from agentv.traces.spans.facts import Facts
+from agentv.traces.spans.messages import join_items
 
 if TYPE_CHECKING:
     from agentv.model.span import OtelSpan
@@ -36,6 +37,8 @@ def interpret(span: OtelSpan, reader: MessageReader) -> Facts:
     facts = _by_convention(span, reader)
     if facts.kind == "tool" and facts.tool in _PHANTOMS:
         return Facts(unread=[])
+    facts.prompt = join_items(facts.prompt) if facts.prompt else facts.prompt
+    facts.replies = join_items(facts.replies) if facts.replies else facts.replies
     facts.unread = [*facts.unread, *reader.problems]
     reader.problems.clear()
     if facts.kind in ("model", "tool") and span.dropped:

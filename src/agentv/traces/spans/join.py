@@ -8,8 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agentv.formats.fields import MISSING_CALLS
-from agentv.formats.incomplete import NOT_FOUND
-from agentv.formats.unread import MAX_PLACES, with_unread
+from agentv.formats.unread import MAX_PLACES, NOT_FOUND, with_unread
 from agentv.formats.usage import add_usage
 from agentv.model.marks import REST_MISSING
 from agentv.model.response import ProviderResponse, ResponseError, Unread
@@ -179,14 +178,16 @@ class _Joiner:
         return root.span.error or "the agent failed, and does not say why"
 
     def _usage(self) -> TokensUsage | None:
-        models = [draft.usage for draft in self._drafts if _counts_usage(draft)]
-        if models and any(usage is not None for usage in models):
+        replies = {draft.node.order: draft.node for draft in self._drafts if _counts_usage(draft) and draft.node}
+        models = [node.facts.usage for node in replies.values()]
+        if any(usage is not None for usage in models):
             return add_usage(models)
         roots = [node for node in self._nodes if node.kind == "agent" and not _is_inner(node)]
         return add_usage([node.facts.usage for node in roots]) if roots else None
 
     def _cost(self) -> float | None:
-        costs = [draft.node.facts.cost_usd for draft in self._drafts if _counts_usage(draft) and draft.node is not None]
+        replies = {draft.node.order: draft.node for draft in self._drafts if _counts_usage(draft) and draft.node}
+        costs = [node.facts.cost_usd for node in replies.values()]
         known = [cost for cost in costs if cost is not None]
         return sum(known) if known and len(known) == len(costs) else None
 

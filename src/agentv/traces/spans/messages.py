@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
 
+from agentv.formats.fields import to_snake_case
 from agentv.formats.reader import detect_conversation
-from agentv.formats.vocabulary import to_snake_case
 from agentv.jsonio import DEPTH_MARKER, dump_json, is_deep, scrub, truncate_depth
 from agentv.model.conversation import Message, ToolCall
 from agentv.traces.spans.values import parse_arguments_text, parse_value, text_of
@@ -103,6 +105,34 @@ class MessageReader:
         if known is None:
             known = self._known[key] = translate(msgspec.json.decode(key), role)
         return known
+
+
+def join_items(messages: list[Said]) -> list[Said]:
+    """Return messages in which the items of one reply, such as its text and its parallel calls, are one message."""
+    if not any(one.role == other.role == "assistant" for one, other in pairwise(messages)):
+        return messages
+    joined: list[Said] = []
+    for said in messages:
+        last = joined[-1] if joined else None
+        if last is None or not _is_item_of(last, said):
+            joined.append(said)
+            continue
+        texts = [each.content for each in (last, said) if each.content]
+        joined[-1] = replace(
+            last,
+            content="\n".join(texts) or None,
+            calls=last.calls + said.calls,
+            results=last.results + said.results,
+            finish=last.finish or said.finish,
+            is_captured=last.is_captured and said.is_captured,
+        )
+    return joined
+
+
+def _is_item_of(last: Said, said: Said) -> bool:
+    if not (said.role == last.role == "assistant" and (said.calls or last.calls)):
+        return False
+    return last.name == said.name and not (isinstance(said.content, list) or isinstance(last.content, list))
 
 
 _raw_items = msgspec.json.Decoder(list[Raw]).decode
@@ -323,4 +353,4 @@ def _from_message(message: Message, role: str) -> list[Said]:
     return [Said(spoken, message.content, message.tool_calls, name=message.name, metadata=message.metadata)]
 
 
-__all__ = ["DEPTH_MARKER", "REDACTED", "MessageReader", "Said", "clean_value", "translate"]
+__all__ = ["DEPTH_MARKER", "REDACTED", "MessageReader", "Said", "clean_value", "join_items", "translate"]

@@ -233,9 +233,9 @@ def _attach(found: dict[tuple[str, str], OtelSpan], key: tuple[str, str], record
 
 
 def drop_superseded(nodes: list[Node]) -> set[int]:
-    """Return the orders of model spans that repeat what a model span below them tells.
+    """Return the orders of model spans that repeat what another model span tells.
 
-    Their usage is that of the spans below them, so that it must not be counted twice.
+    Their usage is that of the other spans, so that it must not be counted twice.
     """
     superseded: set[int] = set()
     for node in nodes:
@@ -248,4 +248,42 @@ def drop_superseded(nodes: list[Node]) -> set[int]:
             superseded.update(each.order for each in below)
             if all(each.facts.usage is not None for each in below) and node.facts.usage is None:
                 node.facts.usage = below[-1].facts.usage
-    return superseded
+    rest = [node for node in nodes if node.kind == "model" and node.order not in superseded]
+    return superseded | _second_records(rest)
+
+
+def _second_records(models: list[Node]) -> set[int]:
+    """Return the orders of model spans without messages beside a span of another instrumentation with them.
+
+    A client may have telemetry of its own, without content, below or beside that of an instrumentation.
+    """
+    beside: dict[tuple[str, str], list[Node]] = {}
+    for node in models:
+        beside.setdefault((node.span.trace_id, node.span.parent_id), []).append(node)
+    found: set[int] = set()
+    for group in beside.values():
+        told = [node for node in group if node.facts.replies is not None]
+        for node in group if told else ():
+            other = next((each for each in told if _is_record_of(node, each)), None)
+            if other is not None:
+                told.remove(other)
+                found.add(node.order)
+                other.facts.usage = other.facts.usage or node.facts.usage
+    return found
+
+
+def _is_record_of(node: Node, other: Node) -> bool:
+    """Return whether a model span without messages is a record of the same reply, by its id or its usage."""
+    if node.facts.replies is not None or node.span.scope == other.span.scope:
+        return False
+    if not (node.span.start <= other.end and other.span.start <= node.end):
+        return False
+    one, same = node.facts, other.facts
+    if one.response_id and same.response_id:
+        return one.response_id == same.response_id
+    return one.usage is not None and same.usage is not None and _counts(one) == _counts(same)
+
+
+def _counts(facts: Facts) -> tuple[int | None, int | None]:
+    usage = facts.usage
+    return (usage.input_tokens, usage.output_tokens) if usage is not None else (None, None)

@@ -11,6 +11,8 @@ from agentv.traces.spans.drafts import CallDraft, MessageDraft, call_key
 from agentv.traces.spans.messages import Said
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from agentv.model.conversation import ToolCall
     from agentv.traces.spans.nodes import Node
 
@@ -39,7 +41,8 @@ class Timeline:
         self.messages: list[MessageDraft] = []
         self.calls: list[CallDraft] = []
         self._models = [node for node in nodes if node.kind == "model" and node.order not in superseded]
-        self._by_id: dict[str, CallDraft] = {}
+        self._by_id: dict[str, list[CallDraft]] = {}
+        """Calls by id, in the order of time: some emitters number the calls of each reply anew."""
         self._seen: Counter[Any] = Counter()
         """Messages of the user and the system that were added, by key."""
         self._said_in_trace: dict[str, Counter[Any]] = {}
@@ -72,7 +75,7 @@ class Timeline:
         told = {message.node.span.trace_id for message in self.messages if message.node and message.role == "user"}
         for trace in sorted(traces - told):
             asked = [node for node in self._models if node.span.trace_id == trace and node.tool_ancestor is None]
-            if not asked or any(node.facts.prompt for node in asked):
+            if not asked or any(_is_user(said) for node in asked for said in node.facts.prompt or ()):
                 continue
             first = asked[0].span.start
             place = next((at for at, each in enumerate(self.messages) if each.time >= first), len(self.messages))
@@ -146,16 +149,36 @@ class Timeline:
         calls = tuple([call for call in said.calls if id(call) in unknown])
         if said.calls and not calls:
             return
+        if calls and not is_context and (silent := self._silent_reply(node)) is not None:
+            silent.said, silent.is_captured = said, True
+            self._note_reply(said, calls)
+            self._add_calls(silent, calls)
+            self.notes[RECOVERED] += 1
+            return
         if not said.calls and (self._replies[said.key] or not is_context):
             return  # a text that is not in any reply may have been changed on its way into the history
-        self._replies[said.key] += 1
-        self._reply_ids.update(call.id for call in calls if call.id)
-        self._reply_calls.update(call_key(call.tool, call.input) for call in calls)
+        self._note_reply(said, calls)
         draft = MessageDraft(said, node=node, time=node.span.start, is_context=is_context)
         self._add_calls(draft, calls)
         self.messages.append(draft)
         if not is_context:
             self.notes[RECOVERED] += 1
+
+    def _note_reply(self, said: Said, calls: Iterable[ToolCall]) -> None:
+        self._replies[said.key] += 1
+        self._reply_ids.update(call.id for call in calls if call.id)
+        self._reply_calls.update(call_key(call.tool, call.input) for call in calls)
+
+    def _silent_reply(self, node: Node) -> MessageDraft | None:
+        """Return the first reply in the trace of a span whose content was not captured, which its history may tell."""
+        for draft in self.messages:
+            other = draft.node
+            is_told = draft.is_captured or bool(draft.calls) or draft.said.content is not None
+            if other is None or not draft.is_reply or is_told:
+                continue
+            if other.span.trace_id == node.span.trace_id and other.tool_ancestor is node.tool_ancestor:
+                return draft
+        return None
 
     def _add_replies(self, node: Node) -> None:
         facts = node.facts
@@ -184,11 +207,20 @@ class Timeline:
 
     def _is_repeated(self, node: Node, said: Said) -> bool:
         """Return whether another instrumentation recorded the same reply of the model."""
-        ids = [call.id for call in said.calls if call.id]
-        known = [self._by_id.get(each) for each in ids]
-        if ids and all(call is not None and call.trace_id == node.span.trace_id for call in known):
+        asked = [call for call in said.calls if call.id]
+        if asked and all(self._is_known(call, node) for call in asked):
             return True
         return any(_is_second_record(draft, node, said) for draft in self.messages[-_RECENT:])
+
+    def _is_known(self, call: ToolCall, node: Node) -> bool:
+        """Return whether the reply of another span at the same time, or of another instrumentation, has a call."""
+        for other in self._by_id.get(call.id or "", ()):
+            if other.asked_by is None or other.trace_id != node.span.trace_id or other.tool != call.tool:
+                continue
+            is_beside = other.asked_by.span.start <= node.end and node.span.start <= other.asked_by.end
+            if is_beside or other.asked_by.span.scope != node.span.scope:
+                return True
+        return False
 
     def _add_calls(self, draft: MessageDraft, calls: tuple[ToolCall, ...]) -> None:
         node = draft.node
@@ -202,39 +234,87 @@ class Timeline:
                 status=call.status,
                 time=draft.time,
                 trace_id=node.span.trace_id if node is not None else "",
+                asked_by=node,
                 metadata=call.metadata,
             )
             drafts.append(new)
             if not draft.is_context:
                 self.calls.append(new)
             if call.id:
-                self._by_id[call.id] = new
+                self._by_id.setdefault(call.id, []).append(new)
         draft.calls = drafts
 
     def _add_own_results(self, draft: MessageDraft, said: Said) -> None:
         """Add results that stand in the reply itself, such as those of tools that the server runs."""
         for result in said.results:
-            call = self._by_id.get(result.id or "") or next(
-                (each for each in draft.calls if each.output is UNSET and result.tool in ("", each.tool)), None
-            )
+            own = [each for each in draft.calls if result.id and each.id == result.id]
+            own += self._by_id.get(result.id or "", [])[-1:]
+            own += [each for each in draft.calls if each.output is UNSET and result.tool in ("", each.tool)]
+            call = next(iter(own), None)
             if call is not None and call.output is UNSET:
                 call.output = result.output
 
     def _add_results(self, node: Node) -> None:
         """Add the results in the prompt of a model to their calls: by id, else by name and order."""
         unnamed: Counter[str] = Counter()
-        for said in node.facts.prompt or ():
+        prompt = node.facts.prompt or ()
+        answered = {result.id for said in prompt for result in said.results}
+        waiting: list[CallDraft] = []
+        """Calls in the history whose ids no result has, as the items of OpenAI's responses have ids of their own."""
+        told: dict[str, CallDraft] = {}
+        """Calls in the history by the ids that they have in it."""
+        for said, asked in zip(prompt, self._told_calls(node, prompt), strict=True):
+            for told_call, call in zip(said.calls, asked, strict=True):
+                if call is not None and told_call.id and told_call.id in answered:
+                    told[told_call.id] = call
+                elif call is not None and told_call.id:
+                    waiting.append(call)
             for result in said.results:
-                call = self._by_id.get(result.id or "")
+                call = told.get(result.id or "") or self._latest(self._by_id.get(result.id or "", []), node, 0)
                 if call is None and not result.id:
                     call = self._nth_call(result.tool, unnamed[result.tool], node.span.trace_id)
                     unnamed[result.tool] += 1
+                elif call is None:
+                    call = next((each for each in waiting if result.tool in ("", each.tool)), None)
+                    waiting = [each for each in waiting if each is not call]
                 if call is None:
                     continue
                 call.is_told = True
                 if call.output is UNSET:
                     call.output = result.output
                     call.status = call.status or result.status
+
+    def _told_calls(self, node: Node, prompt: Sequence[Said]) -> list[list[CallDraft | None]]:
+        """Return the calls that each message of a history tells: by id, else by tool and input, the last one last."""
+        by_key: dict[Any, list[CallDraft]] = {}
+        later: Counter[Any] = Counter()
+        found: list[list[CallDraft | None]] = []
+        for said in reversed(prompt):
+            calls: list[CallDraft | None] = []
+            for call in reversed(said.calls):
+                same, key = self._by_id.get(call.id or "", []), call.id or ""
+                if call.id and not same:
+                    by_key = by_key or self._calls_by_key()
+                    key = call_key(call.tool, call.input)  # type: ignore[assignment]  # a key of another kind
+                    same = by_key.get(key, [])
+                calls.append(self._latest(same, node, later[key]))
+                later[key] += 1
+            found.append(calls[::-1])
+        return found[::-1]
+
+    def _calls_by_key(self) -> dict[Any, list[CallDraft]]:
+        by_key: dict[Any, list[CallDraft]] = {}
+        for call in self.calls:
+            by_key.setdefault(call.key, []).append(call)
+        return by_key
+
+    @staticmethod
+    def _latest(calls: list[CallDraft], node: Node, later: int) -> CallDraft | None:
+        """Return the last of these calls before a span, without the number of those that follow in its history."""
+        if len(calls) > 1:
+            calls = [each for each in calls if each.time <= node.span.start]
+            calls = calls[: max(0, len(calls) - later)]
+        return calls[-1] if calls else None
 
     def _nth_call(self, tool: str, number: int, trace_id: str) -> CallDraft | None:
         """Return a call without an id by its tool and its number among them."""

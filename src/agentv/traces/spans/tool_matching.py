@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from agentv.matching.equality import json_equal
-from agentv.traces.spans.drafts import CallDraft, MessageDraft
+from agentv.traces.spans.drafts import CallDraft, MessageDraft, tool_error
 from agentv.traces.spans.messages import Said
 
 if TYPE_CHECKING:
@@ -28,8 +28,10 @@ def match_tools(timeline: Timeline, nodes: list[Node]) -> None:
     rest = _match_ids(timeline.calls, tools, timeline.notes)
     rest = _match_names(timeline.calls, rest)
     for node in rest:
-        if _is_second_record(node, timeline.calls):
+        kept = _first_record(node, timeline.calls)
+        if kept is not None:
             timeline.notes[REPEATED_TOOLS] += 1
+            _absorb(kept, node)
         else:
             _add_own_call(timeline, node)
 
@@ -45,11 +47,21 @@ def _without_nested(tools: list[Node], notes: Counter[str]) -> list[Node]:
             kept.append(node)
             continue
         notes[REPEATED_TOOLS] += 1
-        facts, inner = outer.facts, node.facts
-        facts.input = inner.input if facts.input is UNSET else facts.input
-        facts.output = inner.output if facts.output is UNSET else facts.output
-        facts.call_id = facts.call_id or inner.call_id
+        _absorb(outer, node)
     return kept
+
+
+def _absorb(kept: Node, repeated: Node) -> None:
+    """Add to a tool span what only the other record of the same run tells, above all that it failed."""
+    facts, other = kept.facts, repeated.facts
+    facts.input = other.input if facts.input is UNSET else facts.input
+    facts.output = other.output if facts.output is UNSET else facts.output
+    facts.call_id = facts.call_id or other.call_id
+    error = tool_error(repeated)
+    if error is not None and tool_error(kept) is None:
+        kept.span.is_error, kept.span.error = True, error
+    elif other.status == "error":
+        facts.status = "error"
 
 
 def _may_be_same(one: Node, other: Node) -> bool:
@@ -74,8 +86,11 @@ def _match_ids(calls: list[CallDraft], tools: list[Node], notes: Counter[str]) -
         call = next((each for each in same if each.node is None), None)
         if call is not None:
             _attach(call, node)
-        elif same and any(each.node is not None and _is_record_of(each.node, node) for each in same):
+            continue
+        kept = next((each.node for each in same if each.node is not None and _is_record_of(each.node, node)), None)
+        if kept is not None:
             notes[REPEATED_TOOLS] += 1
+            _absorb(kept, node)
         else:
             rest.append(node)
     return rest
@@ -136,15 +151,16 @@ def _same_tool(asked: str, ran: str) -> bool:
     return asked == ran or (bool(asked) and asked.replace("-", "_").lower() == ran.replace("-", "_").lower())
 
 
-def _is_second_record(node: Node, calls: list[CallDraft]) -> bool:
-    """Return whether another instrumentation recorded the same run of a tool."""
+def _first_record(node: Node, calls: list[CallDraft]) -> Node | None:
+    """Return the span in which another instrumentation recorded the same run of a tool; `None` if there is none."""
     for call in calls:
         other = call.node
         if other is None or other.span.scope == node.span.scope or other.span.trace_id != node.span.trace_id:
             continue
         if other.facts.tool == node.facts.tool and _is_record_of(other, node) and _may_be_same(other, node):
-            return other.span.start <= node.end and node.span.start <= other.end
-    return False
+            is_same_time = other.span.start <= node.end and node.span.start <= other.end
+            return other if is_same_time else None
+    return None
 
 
 def _add_own_call(timeline: Timeline, node: Node) -> None:

@@ -1,4 +1,5 @@
 // The JSON API as the source of all pages.
+import { parseJson } from "./values.js";
 
 /** @typedef {Record<string, any>} Query */
 
@@ -29,7 +30,13 @@ async function request(path, query = {}, options = {}) {
   } catch {
     throw new ApiError("The viewer does not answer: is `agentv view` still running?", "unreachable");
   }
-  const body = await response.json().catch(() => null);
+  const text = await response.text().catch(() => "");
+  let body = null;
+  try {
+    body = parseJson(text);
+  } catch {
+    if (response.ok) throw new ApiError("The answer of the viewer was cut off: reload the page.", "unreadable");
+  }
   if (!response.ok) {
     const error = (body && body.error) || {};
     throw new ApiError(error.message || `the viewer answered ${response.status}`, error.code || "unknown");
@@ -126,6 +133,15 @@ export class ApiSource {
    */
   async copy(id, form) {
     return (await request(`runs/${part(id)}/copy`, { form })).text;
+  }
+
+  /**
+   * Return everything that is stored of a run, as indented JSON.
+   * @param {string} id
+   * @returns {Promise<string>}
+   */
+  async record(id) {
+    return JSON.stringify(await request(`runs/${part(id)}/record`), null, 2);
   }
 
   /** @param {string} id */

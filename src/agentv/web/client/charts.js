@@ -37,7 +37,7 @@ export function histogram(chart) {
   return h(
     "figure",
     { class: "chart" },
-    h("figcaption", null, h("strong", null, title), h("span", { class: "quiet" }, ` median ${show(chart.median)} · p95 ${show(chart.p95)}`)),
+    h("figcaption", null, h("strong", null, title), " ", h("span", { class: "quiet" }, `median ${show(chart.median)} · p95 ${show(chart.p95)}`)),
     picture,
     h("div", { class: "chart-ends quiet", "aria-hidden": "true" }, h("span", null, low), h("span", null, high)),
     chart.missing ? h("div", { class: "quiet small" }, `not reported by ${plural(chart.missing, "run")}`) : null,
@@ -47,7 +47,7 @@ export function histogram(chart) {
 /**
  * Return a line of pass rates, oldest first.
  * @param {string} name
- * @param {{rate: number | null, label: string, href: string}[]} points
+ * @param {{rate: number | null, label: string}[]} points
  */
 export function trend(name, points) {
   const width = 180;

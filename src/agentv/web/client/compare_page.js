@@ -22,7 +22,7 @@ export async function comparePage(app, a, b) {
   const lost = comparison.lost.concat(comparison.declined || []);
   app.show(
     h("nav", { class: "crumbs", "aria-label": "Breadcrumb" }, h("a", { href: "#/" }, "Executions"), " / compare"),
-    h("h1", null, "B is ", h("span", { class: `verdict-${comparison.verdict.split(" ")[0]}` }, comparison.verdict)),
+    h("h1", null, verdictTitle(comparison.verdict)),
     h("div", { class: "tiles" }, side("A", a, comparison.a), side("B", b, comparison.b), number("cases", comparison.cases), number("won by B", comparison.wins), number("lost by B", comparison.losses), number("both passed", comparison.both_passed), number("both failed", comparison.both_failed)),
     h("p", { class: "quiet" }, comparison.p_value === null ? "" : `p = ${comparison.p_value.toPrecision(2)} over all cases · `, h("a", { href: pageLink(["compare", b, a]) }, "swap A and B")),
     comparison.missing.length ? h("div", { class: "notice" }, h("ul", null, comparison.missing.map((/** @type {string} */ each) => h("li", null, each)))) : null,
@@ -30,6 +30,13 @@ export async function comparePage(app, a, b) {
     h("section", { "aria-label": "Losses" }, h("h2", null, `Lost by B: ${count(comparison.losses)}`), lost.length ? lost.slice(0, 200).map((/** @type {any} */ each) => changeCard(each, a, b)) : h("p", { class: "quiet" }, "No case was lost."), comparison.not_listed ? h("p", { class: "cut" }, `${count(comparison.not_listed)} more are not listed.`) : null),
     h("section", { "aria-label": "Wins" }, h("h2", null, `Won by B: ${count(comparison.won.count)}`), h("ul", null, comparison.won.cases.map((/** @type {any} */ each) => h("li", null, caseLinks(each, a, b)))), comparison.won.count > comparison.won.cases.length ? h("p", { class: "cut" }, `${count(comparison.won.count - comparison.won.cases.length)} more are not listed.`) : null),
   );
+}
+
+/** @param {string} verdict */
+function verdictTitle(verdict) {
+  const word = verdict.split(" ")[0];
+  if (word !== "better" && word !== "worse") return verdict.charAt(0).toUpperCase() + verdict.slice(1);
+  return ["B is ", h("span", { class: `verdict-${word}` }, verdict)];
 }
 
 /**
@@ -60,7 +67,7 @@ function measuresTable(comparison) {
  */
 function caseLinks(change, a, b) {
   const query = { eval_id: change.eval_id, case_id: change.case_id, target: change.target, view: "runs" };
-  return h("span", null, h("span", { class: "mono" }, change.case_id), change.target ? h("span", { class: "quiet" }, ` ${change.target}`) : null, " ", h("a", { href: pageLink(["executions", a], query) }, "runs of A"), " ", h("a", { href: pageLink(["executions", b], query) }, "runs of B"));
+  return h("span", null, h("span", { class: "mono" }, change.case_id), change.target ? h("span", { class: "quiet" }, ` ${change.target}`) : null, " · ", h("a", { href: pageLink(["executions", a], query) }, "runs of A"), " · ", h("a", { href: pageLink(["executions", b], query) }, "runs of B"));
 }
 
 /**
@@ -135,7 +142,8 @@ function repeatsOf(diff) {
 /** @param {any} diff */
 function alignedColumns(diff) {
   const runs = diff.runs.slice(0, MAX_COLUMNS);
-  const heads = runs.map((/** @type {any} */ run) => h("th", { scope: "col" }, h("a", { href: pageLink(["runs", run.id]) }, `run ${run.repeat + 1}`), " ", verdictChip(run.status)));
+  const hasTargets = new Set(diff.runs.map((/** @type {any} */ run) => run.target)).size > 1;
+  const heads = runs.map((/** @type {any} */ run) => h("th", { scope: "col" }, h("a", { href: pageLink(["runs", run.id]) }, `run ${run.repeat + 1}`), " ", verdictChip(run.status), hasTargets ? h("div", null, run.target) : null));
   const first = diff.first ? diff.first.column : -1;
   const shown = diff.columns.slice(0, MAX_STEPS);
   const body = shown.map((/** @type {any} */ step, /** @type {number} */ at) => {

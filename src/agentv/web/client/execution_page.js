@@ -9,6 +9,7 @@ import { VirtualList } from "./list.js";
 const FILTER_NAMES = ["status", "target", "persona", "tool", "tag", "evaluator", "failure", "label", "flaky", "text", "transcripts", "eval_id", "case_id"];
 const SORTS = [["position", "plan order"], ["case", "case"], ["status", "outcome"], ["score", "score"], ["latency", "latency"], ["tokens", "tokens"], ["cost", "cost"], ["target", "target"]];
 const TYPING_MS = 200;
+const PAGE = 200;
 
 /**
  * @param {any} app
@@ -72,9 +73,11 @@ class ExecutionPage {
   /** Show what changed in the store. */
   async update() {
     try {
-      this.execution = await this.source.execution(this.id);
+      [this.execution, this.facets] = await Promise.all([this.source.execution(this.id), this.source.facets(this.id)]);
+      this.evaluators = (await this.source.evaluators(this.id)).evaluators;
       this.drawHead();
-      await this.load();
+      if (!this.filters.contains(document.activeElement)) this.drawFilters();
+      await this.load(true);
     } catch (error) {
       fill(this.head, problemBox(error));
     }
@@ -173,20 +176,28 @@ class ExecutionPage {
     this.load();
   }
 
-  async load() {
+  /** @param {boolean} [isUpdate] the reader stays at the same row */
+  async load(isUpdate = false) {
     this.number += 1;
     const number = this.number;
     const isCurrent = () => number === this.number;
     try {
-      const first = this.view === "cases" ? this.source.cases(this.id, { ...this.where, limit: 200 }) : this.source.runs(this.id, { ...this.where, sort: this.sort, order: this.order, limit: 200 });
-      const page = await first;
-      if (!isCurrent()) return;
-      if (this.view === "cases") this.drawCases(page);
-      else this.drawRuns(page);
-      const [failures, charts] = await Promise.all([this.source.failures(this.id, this.where), this.source.charts(this.id, this.where)]);
+      const first = this.view === "cases" ? this.source.cases(this.id, { ...this.where, limit: PAGE }) : this.source.runs(this.id, { ...this.where, sort: this.sort, order: this.order, limit: PAGE });
+      // What stands above the table comes with it, so that no row moves away from under the pointer.
+      const [page, failures, charts] = await Promise.all([first, this.source.failures(this.id, this.where), this.source.charts(this.id, this.where)]);
       if (!isCurrent()) return;
       this.drawFailures(failures.failures);
       fill(this.charts, charts.charts.map(histogram));
+      // Rows that were loaded by scrolling stay as they are.
+      if (isUpdate && this.list && this.list.rows.length > PAGE) return;
+      const place = { top: scrollY, active: this.list?.active ?? -1, isFocused: this.table.contains(document.activeElement) };
+      if (this.view === "cases") this.drawCases(page);
+      else this.drawRuns(page);
+      if (!isUpdate || !this.list) return;
+      scrollTo(0, place.top);
+      this.list.draw();
+      if (place.isFocused && place.active >= 0) this.list.focus(place.active, false);
+      else this.list.active = place.active;
     } catch (error) {
       if (isCurrent()) fill(this.table, problemBox(error));
     }
@@ -257,7 +268,7 @@ class ExecutionPage {
     let next = page.next;
     const list = new VirtualList({
       label: "Cases",
-      render: (row) => caseRow(row, columns, this.id, this.source.isReport),
+      render: (row) => caseRow(row, columns, this.id),
       more: async () => {
         if (next === null) return false;
         const more = await this.source.cases(this.id, { ...this.where, limit: 200, cursor: next });
@@ -266,7 +277,7 @@ class ExecutionPage {
         return next !== null;
       },
     });
-    const head = h("div", { class: "row-head cases-grid", role: "row" }, h("span", { role: "columnheader" }, "case"), columns.map((column) => h("span", { role: "columnheader" }, column.persona ? `${column.target} · ${column.persona}` : column.target)));
+    const head = h("div", { class: "row-head cases-grid", role: "row" }, h("span", { role: "columnheader" }, "case"), columns.map((column) => h("span", { role: "columnheader", class: "main", title: column.persona ? `${column.target}, persona ${column.persona}` : column.target }, h("span", { class: "cell-line" }, column.target), column.persona ? h("span", { class: "sub" }, column.persona) : null)));
     const table = h("div", { role: "table", "aria-label": "Cases", class: "grid-table cases-table" }, h("div", { role: "rowgroup" }, head), list.element);
     table.style.setProperty("--columns", String(columns.length));
     fill(this.table, page.cells.length ? h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Cases by target" }, table) : h("p", { class: "empty" }, "No case meets these conditions."));
@@ -304,9 +315,8 @@ function caseColumns(cells) {
  * @param {any} row
  * @param {any[]} columns
  * @param {string} id
- * @param {boolean} isReport
  */
-function caseRow(row, columns, id, isReport) {
+function caseRow(row, columns, id) {
   const cells = columns.map((column) => {
     const cell = row.cells.get(column.key);
     if (!cell) return h("span", { role: "cell", class: "quiet" }, "–");
@@ -314,8 +324,7 @@ function caseRow(row, columns, id, isReport) {
     const state = cell.unfinished === runs ? "unfinished" : cell.errors ? "error" : cell.failed ? (cell.passed ? "flaky" : "fail") : "pass";
     const words = runs === 1 ? { pass: "passed", fail: "failed", error: "error", unfinished: "unfinished", flaky: "flaky" }[state] : `${cell.passed} of ${runs}${state === "flaky" ? " flaky" : ""}${cell.errors ? `, ${plural(cell.errors, "error")}` : ""}`;
     const where = { eval_id: cell.eval_id, case_id: cell.case_id, target: cell.target, persona: cell.persona_id ?? "" };
-    const several = isReport ? pageLink(["executions", id], { ...where, view: "runs" }) : pageLink(["repeats", id], where);
-    const href = runs === 1 ? pageLink(["runs", `${id}-${cell.key}`]) : several;
+    const href = runs === 1 ? pageLink(["runs", `${id}-${cell.key}`]) : pageLink(["repeats", id], where);
     return h("span", { role: "cell" }, h("a", { href, class: `case-cell case-${state}` }, words));
   });
   return h("div", { role: "row", class: "cases-grid" }, h("span", { role: "cell", class: "main mono" }, row.case_id), cells);
@@ -329,14 +338,14 @@ function runRow(run, hasPersonas) {
   const cell = (/** @type {string} */ name, /** @type {any} */ ...content) => h("span", { role: "cell", class: name }, content);
   const status = run.damage ? "damaged" : listStatus(run);
   const name = `${run.case_id}${run.repeat ? ` #${run.repeat + 1}` : ""}`;
-  const who = hasPersonas ? `${run.target} · ${run.persona_id || "no persona"}` : run.target;
+  const why = run.damage || run.failure || (run.unread ? "only partly understood" : "");
   return h(
     "div",
     { role: "row", class: "runs-grid" },
     cell("status", verdictChip(status)),
     cell("main", h("a", { href: pageLink(["runs", `${run.execution_id}-${run.key}`]), class: "mono" }, name), run.label ? h("span", { class: `label label-${run.label.label}`, title: run.label.note }, ` labelled ${run.label.label}`) : null),
-    cell("who", who),
-    cell("why quiet", run.damage || run.failure || (run.unread ? "only partly understood" : "")),
+    cell("who main", h("span", { class: "cell-line", title: run.target }, run.target), hasPersonas ? h("span", { class: "quiet sub" }, run.persona_id || "no persona") : null),
+    h("span", { role: "cell", class: "why quiet", title: why }, why),
     cell("number wide", score(run.result?.score)),
     cell("number wide", run.result ? callCount(run.calls, Boolean(run.unread)) : "–"),
     cell("number wide", duration(run.latency_ms)),

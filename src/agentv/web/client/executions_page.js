@@ -60,14 +60,14 @@ export async function executionsPage(app) {
 
 /** @param {any[]} executions */
 function trendLines(executions) {
-  /** @type {Map<string, {rate: number | null, label: string, href: string}[]>} */
+  /** @type {Map<string, {rate: number | null, label: string}[]>} */
   const points = new Map();
   for (const execution of executions.slice(0, TREND_POINTS).reverse()) {
     for (const [name, counts] of Object.entries(execution.evals || {})) {
       const measured = counts.passed + counts.failed;
       const rate = measured ? counts.passed / measured : null;
       const label = `${time(execution.started_at)}: ${percent(rate)} of ${plural(measured, "run")}`;
-      points.set(name, [...(points.get(name) || []), { rate, label, href: pageLink(["executions", execution.id]) }]);
+      points.set(name, [...(points.get(name) || []), { rate, label }]);
     }
   }
   const shown = [...points].filter(([, some]) => some.length > 1).slice(0, MAX_TRENDS);

@@ -1,5 +1,6 @@
 // The data in a report as the source of all pages: the same answers as those of the API.
 import { histograms } from "./histograms.js";
+import { parseJson } from "./values.js";
 
 /** @typedef {Record<string, any>} Query */
 
@@ -12,7 +13,7 @@ async function readBlock(id) {
   if (!text) throw new Error("A part of this report is missing: it was cut, or changed.");
   const bytes = Uint8Array.from(atob(text.trim()), (char) => char.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new /** @type {any} */ (globalThis).DecompressionStream("deflate"));
-  return JSON.parse(await new Response(stream).text());
+  return parseJson(await new Response(stream).text());
 }
 
 /** @type {Record<string, (run: any) => any>} */
@@ -171,18 +172,36 @@ export class FileSource {
     const index = await this.index;
     const run = index.runs.find((/** @type {any} */ each) => each.id === id || `${each.execution_id}-${each.key}` === id);
     if (!run) throw new Error(`This report holds no run ${id}.`);
-    if (run.block === null) throw new Error("This report holds only the row of this run, to stay small; the store has all of it.");
-    let block = this.blocks.get(run.block);
-    if (!block) {
-      block = readBlock(`agentv-block-${run.block}`);
-      this.blocks.set(run.block, block);
-    }
-    return (await block)[run.key];
+    return this.part(run.block, run.key);
   }
 
-  /** @returns {Promise<any>} */
-  async repeats() {
-    throw new Error("A report does not align repetitions; `agentv view` does.");
+  /**
+   * @param {number | null} number
+   * @param {string} name
+   * @returns {Promise<any>}
+   */
+  async part(number, name) {
+    if (number === null) throw new Error("This report holds only the row of this run, to stay small; the store has all of it.");
+    let block = this.blocks.get(number);
+    if (!block) {
+      block = readBlock(`agentv-block-${number}`);
+      this.blocks.set(number, block);
+    }
+    return (await block)[name];
+  }
+
+  /**
+   * @param {string} _id
+   * @param {Query} query
+   * @returns {Promise<any>}
+   */
+  async repeats(_id, query) {
+    const { repeats } = await this.index;
+    const found = repeats.filter((/** @type {any} */ each) => each.case_id === query.case_id && (!query.eval_id || each.eval_id === query.eval_id) && (!query.target || each.target === query.target));
+    const wanted = query.persona === undefined || query.persona === null ? found[0] : found.find((/** @type {any} */ each) => (each.persona_id || "") === query.persona);
+    if (!wanted) throw new Error(`This report holds no repetitions of case ${query.case_id}.`);
+    const personas = [...new Set(found.map((/** @type {any} */ each) => each.persona_id || ""))].sort().map((name) => name || null);
+    return { ...(await this.part(wanted.block, wanted.name)), personas };
   }
 
   /** @param {string} id */

@@ -58,7 +58,7 @@ export class VirtualList {
       this.first = first;
       this.last = last;
       fill(this.body, this.rows.slice(first, Math.max(first, last)).map((row, offset) => this.place(row, first + offset, size)));
-      if (focused) this.focus(Number(focused), false);
+      if (focused) this.focusLink(Number(focused));
     }
     if (last > this.rows.length - NEAR_END) this.load();
   }
@@ -113,6 +113,11 @@ export class VirtualList {
       if (top < 80 || top + size > innerHeight) scrollBy(0, top - innerHeight / 2);
       this.draw();
     }
+    this.focusLink(at);
+  }
+
+  /** @param {number} at */
+  focusLink(at) {
     const link = this.body.querySelector(`[data-at="${at}"] a`);
     if (link instanceof HTMLElement) link.focus({ preventScroll: true });
   }

@@ -7,6 +7,8 @@ import { evaluatorCard, verdictChip } from "./diff.js";
 import { fold, inlineValue, valueBlock } from "./values.js";
 
 const MAX_TIMELINE = 60;
+/** Characters of a raw record that are shown. */
+const MAX_RECORD = 10_000;
 /** @type {Record<string, string>} */
 const ENDINGS = { goal: "goal reached", agent: "by the agent", user: "by the user", limit: "at its limit", error: "by an error" };
 /** @type {Record<string, string>} */
@@ -29,44 +31,44 @@ export async function runPage(app, id, query) {
   const evaluators = [...run.evaluators].sort((a, b) => rank(a) - rank(b));
   app.show(
     head(run, name, app),
-    notices(run, record),
+    notices(run),
+    h("section", { "aria-label": "Evaluators" }, h("h2", null, "Evaluators"), evaluators.length ? evaluators.map((each) => evaluatorCard(run, each, link, record)) : h("p", { class: "quiet" }, run.result ? "No evaluator gave a result." : "There is no result yet.")),
+    answer(run, record),
     labelPanel(app, run, name),
-    h("section", { "aria-label": "Evaluators" }, h("h2", null, "Evaluators"), evaluators.length ? evaluators.map((each) => evaluatorCard(each, link, record)) : h("p", { class: "quiet" }, run.result ? "No evaluator gave a result." : "There is no result yet.")),
     lane,
     h("section", { "aria-label": "Conversation" }, h("h2", null, "Conversation ", h("span", { class: "quiet" }, `${plural(run.messages, "message")}, ${run.calls === null ? "calls unknown" : `${run.calls_complete === false ? "at least " : ""}${plural(run.calls, "call")}`}`)), run.is_reply_stored ? null : h("p", { class: "quiet" }, "The reply was not stored (persist: summary), or the run has none yet."), conversation.element),
-    h("section", { "aria-label": "Details" }, h("h2", null, "Stored data"), details(run, record)),
+    h("section", { "aria-label": "Details" }, h("h2", null, "Stored data"), details(app.source, run, record)),
   );
   app.items = () => [...document.querySelectorAll(".evaluator > summary, [data-item]")];
-  const cited = target(run, query);
+  const cited = target(query);
   await conversation.show(cited && cited.call !== null && cited.call > 0 ? { call: cited.call } : { from: cited ? Math.max(0, cited.message - 5) : 0 });
-  reveal(query, run);
+  reveal(query);
   app.onQuery = async (/** @type {URLSearchParams} */ next) => {
-    const wanted = target(run, next);
+    const wanted = target(next);
     if (wanted && !document.getElementById(wanted.id)) await conversation.show(wanted.call === null ? { from: Math.max(0, wanted.message - 5) } : { call: wanted.call });
-    reveal(next, run);
+    reveal(next);
+  };
+  app.refresh = run.result ? null : async () => {
+    const now = await app.source.run(id);
+    if (now.result || now.status !== run.status) await runPage(app, id, query);
   };
 }
 
 /**
- * Return the call or message that the address cites.
- * @param {any} run
+ * Return the call or message that the address cites, by its number in the conversation.
  * @param {URLSearchParams} query
  */
-function target(run, query) {
+function target(query) {
   const call = query.get("call");
   if (call !== null) return { id: `call-${Number(call)}`, call: Number(call), message: 0 };
   const message = query.get("message");
   if (message === null) return null;
-  const index = Number(message) + run.output_from;
-  return { id: `message-${index}`, call: null, message: index };
+  return { id: `message-${Number(message)}`, call: null, message: Number(message) };
 }
 
-/**
- * @param {URLSearchParams} query
- * @param {any} run
- */
-function reveal(query, run) {
-  const wanted = target(run, query);
+/** @param {URLSearchParams} query */
+function reveal(query) {
+  const wanted = target(query);
   const element = wanted && document.getElementById(wanted.id);
   if (!element) return;
   document.querySelectorAll(".cited").forEach((each) => each.classList.remove("cited"));
@@ -116,7 +118,7 @@ function head(run, name, app) {
 function copyBar(app, run, name) {
   const button = (/** @type {string} */ form, /** @type {string} */ text) => h("button", { type: "button", onclick: async (/** @type {any} */ event) => copyText(event.currentTarget, await app.source.copy(name, form), text) }, text);
   const link = app.source.recordLink(name);
-  const repeats = app.source.isReport ? null : h("a", { class: "button", href: pageLink(["repeats", run.execution_id], { eval_id: run.eval_id, case_id: run.case_id, target: run.target, persona: run.persona_id ?? "" }) }, "All repeats of this case");
+  const repeats = h("a", { class: "button", href: pageLink(["repeats", run.execution_id], { eval_id: run.eval_id, case_id: run.case_id, target: run.target, persona: run.persona_id ?? "" }) }, "All repeats of this case");
   return h("div", { class: "toolbar", role: "toolbar", "aria-label": "Copy" }, button("case", "Copy as eval case"), button("pytest", "Copy as pytest"), button("command", "Copy command"), link ? h("a", { class: "button", href: link, download: "" }, "Download record") : null, repeats);
 }
 
@@ -138,11 +140,8 @@ async function copyText(button, text, name) {
   }
 }
 
-/**
- * @param {any} run
- * @param {string | null} record
- */
-function notices(run, record) {
+/** @param {any} run */
+function notices(run) {
   const unread = run.unread || [];
   return h(
     "div",
@@ -152,8 +151,16 @@ function notices(run, record) {
     run.superseded ? h("div", { class: "notice" }, "The case was edited since: this run is no longer part of its execution.") : null,
     unread.length ? h("div", { class: "notice" }, h("strong", null, "Not understood, so calls may be missing:"), h("ul", null, unread.slice(0, 20).map((/** @type {any} */ each) => h("li", null, h("code", null, each.path), ` ${each.reason}`)))) : null,
     run.warnings.length ? fold(plural(run.warnings.length, "warning"), () => h("ul", null, run.warnings.slice(0, 100).map((/** @type {string} */ each) => h("li", null, each)))) : null,
-    run.answer ? h("section", { class: "answer", "aria-label": "Answer" }, h("h2", null, "Answer"), typeof run.answer === "string" ? h("div", { class: "text" }, run.answer) : valueBlock(run.answer, record)) : null,
   );
+}
+
+/**
+ * @param {any} run
+ * @param {string | null} record
+ */
+function answer(run, record) {
+  if (!run.answer) return null;
+  return h("section", { class: "answer", "aria-label": "Answer" }, h("h2", null, "Answer"), typeof run.answer === "string" ? h("div", { class: "text" }, run.answer) : valueBlock(run.answer, record));
 }
 
 /**
@@ -166,10 +173,11 @@ function timelinePanel(calls, link) {
 }
 
 /**
+ * @param {any} source
  * @param {any} run
  * @param {string | null} record
  */
-function details(run, record) {
+function details(source, run, record) {
   const attempts = run.attempt_log.filter((/** @type {any} */ each) => each.error);
   return h(
     "div",
@@ -180,7 +188,21 @@ function details(run, record) {
     run.metadata ? fold("Metadata of the case", () => valueBlock(run.metadata, record)) : null,
     fold("Command that runs it again", () => valueBlock(run.command, record)),
     fold("Run id", () => valueBlock(run.id, record)),
+    record ? fold("Raw record", () => rawRecord(source, run, record)) : h("p", { class: "quiet" }, "The raw record is in the run store: ", h("code", null, `agentv runs show ${run.id} --json`)),
   );
+}
+
+/**
+ * Return the stored record as text, loaded when it is asked for; a long one is cut.
+ * @param {any} source
+ * @param {any} run
+ * @param {string} record
+ */
+function rawRecord(source, run, record) {
+  const box = h("div", null, h("p", { class: "quiet" }, "Loading …"));
+  const show = (/** @type {string} */ text) => fill(box, valueBlock(text.length > MAX_RECORD ? { $cut: text.slice(0, MAX_RECORD), characters: text.length, form: "text" } : text, record));
+  source.record(`${run.execution_id}-${run.key}`).then(show, (/** @type {unknown} */ error) => fill(box, problemBox(error)));
+  return box;
 }
 
 /**

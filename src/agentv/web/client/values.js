@@ -4,6 +4,19 @@ import { count } from "./format.js";
 
 const SHORT = 90;
 
+/**
+ * Return the data of a JSON text; numbers that JavaScript would round are kept as they are written.
+ * @param {string} text
+ * @returns {any}
+ */
+export function parseJson(text) {
+  const { rawJSON } = /** @type {any} */ (JSON);
+  if (!rawJSON || !/\d{16}/.test(text)) return JSON.parse(text);
+  const parse = /** @type {any} */ (JSON.parse);
+  const isRounded = (/** @type {any} */ value) => Number.isInteger(value) && !Number.isSafeInteger(value);
+  return parse(text, (/** @type {string} */ _name, /** @type {any} */ value, /** @type {any} */ context) => (isRounded(value) ? rawJSON(context.source) : value));
+}
+
 /** @param {any} value */
 function isCut(value) {
   return value !== null && typeof value === "object" && typeof value.$cut === "string" && typeof value.characters === "number";
@@ -86,12 +99,12 @@ export function fold(summary, content, isOpen = false) {
   return element;
 }
 
-const CITED = /\b(calls?|messages?) (\d+(?:(?:, | to | and )\d+)*)/g;
+const CITED = /\b(calls?|messages?|[Ss]tep) (\d+(?:(?:, | to | and )\d+)*)/g;
 
 /**
  * Return a sentence in which cited calls and messages are links.
  * @param {string} sentence
- * @param {(kind: string, number: number) => string} link
+ * @param {(kind: string, number: number) => string | null} link
  */
 export function citedText(sentence, link) {
   /** @type {any[]} */
@@ -99,12 +112,55 @@ export function citedText(sentence, link) {
   let end = 0;
   for (const match of sentence.matchAll(CITED)) {
     parts.push(sentence.slice(end, match.index), `${match[1]} `);
-    const kind = match[1].startsWith("call") ? "call" : "message";
+    const kind = match[1].toLowerCase().replace(/s$/, "");
     for (const piece of match[2].split(/(\d+)/)) {
-      parts.push(/^\d+$/.test(piece) ? h("a", { href: link(kind, Number(piece)), class: "cite" }, piece) : piece);
+      const href = /^\d+$/.test(piece) ? link(kind, Number(piece)) : null;
+      parts.push(href ? h("a", { href, class: "cite" }, piece) : piece);
     }
     end = (match.index ?? 0) + match[0].length;
   }
   parts.push(sentence.slice(end));
   return h("span", null, parts);
+}
+
+/**
+ * Return the links of the sentences of an evaluator, which count the calls and messages of the agent, or of one turn.
+ * @param {any} run
+ * @param {any} evaluator
+ * @param {(kind: string, number: number) => string} link takes positions in the conversation
+ * @returns {(sentence: string) => (kind: string, number: number) => string | null}
+ */
+export function linksOf(run, evaluator, link) {
+  const places = run.turn_places || [];
+  return (sentence) => {
+    const named = /^turn (\d+): /.exec(sentence);
+    const turn = evaluator.turn || (named ? Number(named[1]) : 0);
+    const own = places[turn - 1];
+    return (kind, number) => {
+      if (kind === "step") {
+        const [place] = Object.entries((evaluator.steps || [])[number - 1] || {});
+        return place ? link(place[0], Number(place[1])) : null;
+      }
+      if (turn && !own) return null;
+      if (kind === "call") return link(kind, number + (own ? own.call : 0));
+      const at = own ? own.message + number : messageAt(places, number, run.output_from);
+      return at === null ? null : link(kind, at);
+    };
+  };
+}
+
+/**
+ * Return the position of a message of the agent in the conversation.
+ * @param {any[]} places of turns; none if it is one reply
+ * @param {number} number
+ * @param {number} first
+ */
+function messageAt(places, number, first) {
+  if (!places.length) return first + number;
+  let left = number;
+  for (const turn of places) {
+    if (left < turn.messages) return turn.message + left;
+    left -= turn.messages;
+  }
+  return null;
 }

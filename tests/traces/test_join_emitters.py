@@ -1,0 +1,245 @@
+"""Habits of single emitters: second records of a reply, items of a reply as messages, counts that leave some out."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentv.model.session import Session
+from tests.support.traces import (
+    calls,
+    chat,
+    read_one,
+    request,
+    result,
+    results,
+    said,
+    span,
+    user,
+    write_lines,
+)
+
+COUNTS = {"llm.token_count.prompt": 10, "llm.token_count.completion": 2}
+CHAT = {"gen_ai.operation.name": "chat"}
+CLIENT = {**CHAT, "gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 2}
+
+
+def session_of(tmp_path: Path, *requests: Any) -> Session:
+    return read_one(write_lines(tmp_path / "traces.jsonl", list(requests)))
+
+
+def scoped(name: str, *spans: Any) -> dict[str, Any]:
+    """Return a request with spans of one instrumentation."""
+    made = request(*spans)
+    made["resourceSpans"][0]["scopeSpans"][0]["scope"]["name"] = name
+    return made
+
+
+def model(number: int, start: int, end: int, attributes: dict[str, Any], **fields: Any) -> Any:
+    """Return the span of a model in the form of OpenInference."""
+    attributes = {"openinference.span.kind": "LLM", **COUNTS, **attributes}
+    return span(number, "messages.create", start, end, attributes=attributes, **fields)
+
+
+def asked(place: str, call_id: str, value: int) -> dict[str, Any]:
+    return {
+        f"{place}.id": call_id,
+        f"{place}.function.name": "add",
+        f"{place}.function.arguments": f'{{"a": {value}}}',
+    }
+
+
+def test_a_call_that_stands_among_the_calls_and_the_contents_is_one_call(tmp_path: Path) -> None:
+    place = "llm.output_messages.0.message"
+    attributes = {
+        f"{place}.role": "assistant",
+        **asked(f"{place}.tool_calls.0.tool_call", "c1", 1),
+        **asked(f"{place}.tool_calls.1.tool_call", "c2", 1),
+        f"{place}.contents.0.message_content.type": "tool_use",
+        **asked(f"{place}.contents.0.tool_call", "c1", 1),
+        **asked(f"{place}.contents.1.tool_call", "c2", 1),
+        **asked(f"{place}.contents.2.tool_call", "c3", 3),
+    }
+    session = session_of(tmp_path, request(model(1, 0, 5, attributes)))
+    assert calls(session) == [("add", {"a": 1}), ("add", {"a": 1}), ("add", {"a": 3})]
+
+
+@pytest.mark.parametrize("convention", ["openinference", "genai"])
+def test_items_of_one_reply_are_one_message_whose_tokens_count_once(tmp_path: Path, convention: str) -> None:
+    if convention == "openinference":
+        attributes = {
+            "llm.output_messages.0.message.role": "assistant",
+            "llm.output_messages.0.message.content": "Let me see.",
+        }
+        for number in (1, 2):
+            place = f"llm.output_messages.{number}.message"
+            attributes |= {f"{place}.role": "assistant"}
+            attributes |= asked(f"{place}.tool_calls.0.tool_call", f"c{number}", number)
+        made = model(1, 0, 5, attributes)
+    else:
+        replies = [said("Let me see."), said(None, ("c1", "add", {"a": 1})), said(None, ("c2", "add", {"a": 2}))]
+        finish = {"gen_ai.response.finish_reasons": ["tool_calls"]}
+        made = chat(1, 0, 5, replies, [user("go")], attributes=finish)
+    session = session_of(tmp_path, request(made))
+    (message,) = session.response.output_messages or ()
+    assert (message.text, len(message.tool_calls)) == ("Let me see.", 2)
+    assert session.response.tokens_usage is not None
+    assert session.response.tokens_usage.input_tokens == 10
+    assert not session.response.unread
+
+
+@pytest.mark.parametrize("parent", [9, 2], ids=["beside", "below"])
+def test_a_span_of_the_client_without_content_repeats_that_of_an_instrumentation(tmp_path: Path, parent: int) -> None:
+    root = span(9, "turn", 0, 60, attributes={"gen_ai.operation.name": "invoke_agent"})
+    replies = said(None, ("c1", "add", {"a": 1}))
+    first = chat(2, 0, 10, [replies], [user("go")], parent=9)
+    client = span(3, "messages.create", 1, 5, parent=parent, attributes=CLIENT)
+    session = session_of(tmp_path, scoped("client", client), request(root, first))
+    (message,) = session.response.output_messages or ()
+    assert len(message.tool_calls) == 1
+    assert session.response.tokens_usage is not None
+    assert session.response.tokens_usage.input_tokens == 10
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "attributes"),
+    [
+        (11, 20, CLIENT),
+        (1, 5, {**CLIENT, "gen_ai.usage.output_tokens": 3}),
+        (1, 5, CHAT),
+    ],
+    ids=["later", "other tokens", "nothing in common"],
+)
+def test_a_reply_without_content_that_is_no_second_record_stays(
+    tmp_path: Path, start: int, end: int, attributes: dict[str, Any]
+) -> None:
+    first = chat(2, 0, 10, [said("one")], [user("go")])
+    client = span(3, "messages.create", start, end, attributes=attributes)
+    session = session_of(tmp_path, scoped("client", client), request(first))
+    assert len(session.response.output_messages or ()) == 2
+    assert session.response.unread, "nothing is known of the calls of the second reply"
+
+
+@pytest.mark.parametrize(
+    ("scope", "counts", "expected"),
+    [
+        ("opentelemetry.instrumentation.botocore.bedrock-runtime", (92, 20, None, 8), (100, 20, 120)),
+        ("opentelemetry.instrumentation.bedrock", (92, 20, 112, 8), (100, 20, 120)),
+        ("any", (5, 20, None, 8), (13, 20, 33)),
+        ("any", (100, 20, 120, 8), (100, 20, 120)),
+        ("opentelemetry.instrumentation.google_generativeai", (100, 16, 120, 8), (100, 20, 120)),
+    ],
+)
+def test_input_has_the_cached_tokens_and_output_those_of_thoughts(
+    tmp_path: Path, scope: str, counts: tuple[int | None, ...], expected: tuple[int, ...]
+) -> None:
+    names = ("input_tokens", "output_tokens", "total_tokens", "cache_read.input_tokens")
+    values = {f"gen_ai.usage.{name}": count for name, count in zip(names, counts, strict=True) if count is not None}
+    session = session_of(tmp_path, scoped(scope, chat(1, 0, 5, [said("done")], [user("go")], attributes=values)))
+    usage = session.response.tokens_usage
+    assert usage is not None
+    assert (usage.input_tokens, usage.output_tokens, usage.total_tokens) == expected
+    assert usage.metadata is None
+
+
+def test_results_whose_ids_no_call_has_belong_to_the_calls_of_the_history_in_order(tmp_path: Path) -> None:
+    first = said(None, ("fc_1", "add", {"a": 1}), ("fc_2", "add", {"a": 2}))
+    history = [user("go"), first, result("c1", "one"), result("c2", "two")]
+    session = session_of(
+        tmp_path, request(chat(1, 0, 5, [first], [user("go")]), chat(2, 6, 9, [said("done")], history))
+    )
+    assert results(session) == [("add", "one", None), ("add", "two", None)]
+
+
+def test_a_reply_that_only_the_history_tells_is_one_message(tmp_path: Path) -> None:
+    silent = span(1, "chat m", 0, 5, attributes={**CHAT, "gen_ai.input.messages": [user("go")]})
+    history = [user("go"), said("Let me see.", ("c1", "add", {"a": 1})), result("c1", "one")]
+    session = session_of(tmp_path, request(silent, chat(2, 6, 9, [said("done")], history)))
+    texts = [(message.text, len(message.tool_calls)) for message in session.response.output_messages or ()]
+    assert texts == [("Let me see.", 1), ("done", 0)]
+    assert not session.response.unread
+
+
+def test_a_turn_whose_prompt_was_cut_off_is_a_turn_of_unknown_words(tmp_path: Path) -> None:
+    conversation = {"gen_ai.conversation.id": "s"}
+    root = {"gen_ai.operation.name": "invoke_agent", **conversation}
+    system = {**conversation, "gen_ai.system_instructions": [{"type": "text", "content": "You add."}]}
+    cut = {**system, "gen_ai.input.messages": '[{"role": "user", "par'}
+    session = session_of(
+        tmp_path,
+        request(
+            span(1, "a", 0, 9, attributes=root),
+            chat(2, 1, 5, [said("one")], [user("go")], parent=1, attributes=system),
+            span(3, "a", 20, 29, trace=2, attributes=root),
+            chat(4, 21, 25, [said("two")], parent=3, trace=2, attributes=cut),
+        ),
+    )
+    assert session.turns == 2
+    assert session.response.unread
+
+
+def test_turns_before_the_session_are_not_counted(tmp_path: Path) -> None:
+    history = [user("one"), said("first"), user("two")]
+    session = session_of(tmp_path, request(chat(1, 0, 5, [said("second")], history)))
+    assert [message.text for message in session.input_messages] == ["one", "first", "two"]
+    assert session.turns == 1
+
+
+def test_calls_whose_ids_are_numbered_anew_in_each_reply_are_calls_of_their_own(tmp_path: Path) -> None:
+    first, second = said(None, ("add_0", "add", {"a": 1})), said(None, ("add_0", "add", {"a": 1}))
+    history = [user("go"), first, result("add_0", "one")]
+    session = session_of(
+        tmp_path,
+        request(
+            chat(1, 0, 5, [first], [user("go")]),
+            chat(2, 6, 9, [second], history),
+            chat(3, 10, 12, [said("done")], [*history, second, result("add_0", "two")]),
+        ),
+    )
+    assert results(session) == [("add", "one", None), ("add", "two", None)]
+
+
+def test_calls_that_have_other_ids_in_the_history_are_recognized_by_their_arguments(tmp_path: Path) -> None:
+    asked_first = said(None, ("adk-1", "add", {"a": 1}), ("adk-2", "add", {"a": 2}))
+    told = said(None, ("add_0", "add", {"a": 1}), ("add_1", "add", {"a": 2}))
+    history = [user("go"), told, result("add_0", "one"), result("add_1", "two")]
+    session = session_of(
+        tmp_path, request(chat(1, 0, 5, [asked_first], [user("go")]), chat(2, 6, 9, [said("done")], history))
+    )
+    assert results(session) == [("add", "one", None), ("add", "two", None)]
+
+
+@pytest.mark.parametrize(
+    ("given", "told", "expected"),
+    [
+        ({"kwargs": {"a": 1}}, {"raw_output": 3, "raw_input": {}, "is_error": False, "blocks": []}, (3, "ok")),
+        ({"args": [], "kwargs": {"a": 1}, "sanitize_inputs_outputs": True}, "3", ("3", "ok")),
+        ({"a": 1}, {"raw_output": "no", "raw_input": {}, "is_error": True}, ("no", "error")),
+    ],
+    ids=["LlamaIndex", "smolagents", "failed"],
+)
+def test_arguments_and_results_are_taken_out_of_what_a_library_puts_around_them(
+    tmp_path: Path, given: Any, told: Any, expected: tuple[Any, ...]
+) -> None:
+    attributes = {"openinference.span.kind": "TOOL", "tool.name": "add", "input.value": given, "output.value": told}
+    session = session_of(tmp_path, request(span(1, "FunctionTool.acall", 0, 5, attributes=attributes)))
+    assert calls(session) == [("add", {"a": 1})]
+    assert [each[1:] for each in results(session)] == [expected]
+
+
+def test_a_span_that_only_makes_a_request_is_no_reply(tmp_path: Path) -> None:
+    attributes = {"output.value": '{"messages": [], "tools": null}'}
+    prepare = span(1, "M._prepare_chat_with_tools", 0, 1, attributes={"openinference.span.kind": "LLM", **attributes})
+    session = session_of(tmp_path, request(prepare, chat(2, 2, 5, [said("done")], [user("go")])))
+    assert len(session.response.output_messages or ()) == 1
+    assert not session.response.unread
+
+
+@pytest.mark.parametrize("parent", [1, 9], ids=["below", "beside"])
+def test_a_failure_that_only_the_second_record_of_a_tool_tells_is_a_failure(tmp_path: Path, parent: int) -> None:
+    root = span(9, "turn", 0, 60, attributes={"gen_ai.operation.name": "invoke_agent"})
+    outer = span(1, "boom", 2, 9, parent=9, attributes={"openinference.span.kind": "TOOL", "tool.name": "boom"})
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "boom", "error.type": "ValueError"}
+    inner = span(2, "execute_tool boom", 3, 8, parent=parent, attributes=attributes, failed=True)
+    session = session_of(tmp_path, scoped("outer", outer), scoped("inner", inner), request(root))
+    assert results(session) == [("boom", None, "error")]
