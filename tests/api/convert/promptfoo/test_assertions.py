@@ -340,7 +340,7 @@ def test_python_may_return_what_it_may_return_there(
     evaluators = only_case(
         convert_data({"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": asserts}]}, tmp_path)
     )["evaluators"]
-    assert agentv.score("hi", evaluators, root=tmp_path / "converted").status == status
+    assert agentv.score("hi", evaluators, root=str(tmp_path / "converted")).status == status
 
 
 @pytest.mark.parametrize(("code", "status"), [(f"json.dumps({GRADED})", "pass"), ("1/0", "fail"), ("None", "fail")])
@@ -349,4 +349,4 @@ def test_inverted_python_fails_only_for_a_verdict(code: str, status: str, tmp_pa
     evaluators = only_case(
         convert_data({"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": asserts}]}, tmp_path)
     )["evaluators"]
-    assert agentv.score("hi", evaluators, root=tmp_path / "converted").status == status
+    assert agentv.score("hi", evaluators, root=str(tmp_path / "converted")).status == status
