@@ -8,7 +8,7 @@ in every run of B.
 from collections.abc import Callable
 from random import Random
 
-from agentv.api.compare.decision import decide_strata
+from agentv.api.compare import decide_strata
 from agentv.scoring.regression import Stratum
 
 CASES = 40

@@ -7,8 +7,8 @@ import pytest
 from msgspec import UNSET
 
 from agentv.divergence import find_divergences
+from agentv.model.comparison import Divergence
 from agentv.model.conversation import ToolCall
-from agentv.model.divergence import Divergence
 from tests.support.causes import CAUSES, call, seeded_runs
 
 GOOD = [

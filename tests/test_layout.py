@@ -13,6 +13,13 @@ MODULES = {
 }
 TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 MAX_LINES = 600
+SHORT = 60
+"""Lines below which a module is short: merge it with its only importer, or with a relative."""
+MAX_SHORT_MODULES = 12
+"""Short modules: mechanisms and commands that readers look for by their names. It only goes down."""
+PLAIN_FILES = {"__init__", "__main__"}
+COPIED_FOLDERS = ("agentv/cli/template/", "agentv/api/convert/helpers/")
+"""Folders of programs that are copied into the projects of users."""
 MAX_LOCAL_IMPORTS = 60
 """Imports inside functions: in commands, the registry, for extras, or with a measured reason. It only goes down."""
 TESTS = Path(__file__).parent
@@ -75,6 +82,16 @@ def test_few_imports_stand_inside_of_functions() -> None:
 def test_no_module_is_longer_than_one_sitting() -> None:
     lines = {name: path.read_text(encoding="utf-8").count("\n") for name, path in MODULES.items()}
     assert {name: count for name, count in lines.items() if count > MAX_LINES} == {}
+
+
+def test_few_modules_are_short() -> None:
+    lines = {
+        name: path.read_text(encoding="utf-8").count("\n")
+        for name, path in MODULES.items()
+        if path.stem not in PLAIN_FILES and not path.relative_to(ROOT).as_posix().startswith(COPIED_FOLDERS)
+    }
+    short = {name: count for name, count in lines.items() if count < SHORT}
+    assert len(short) <= MAX_SHORT_MODULES, short
 
 
 def test_docstrings_say_what_a_thing_is_or_does() -> None:

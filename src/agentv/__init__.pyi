@@ -53,7 +53,7 @@ from agentv.model.results import EvaluatorResult as EvaluatorResult
 from agentv.model.results import ResultRecord as ResultRecord
 from agentv.model.results import RunResult as RunResult
 from agentv.model.results import Summary as Summary
-from agentv.model.run import Run as Run
+from agentv.model.stored import Run as Run
 from agentv.protocols import Context as Context
 from agentv.protocols import Evaluator as Evaluator
 from agentv.protocols import Provider as Provider

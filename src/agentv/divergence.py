@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from agentv.matching.columns import align_calls
 from agentv.matching.diff import quote
 from agentv.matching.equality import canonical_key, sorted_json
+from agentv.model.comparison import AlignedCalls, Divergence, DivergenceKind, Divergences
 from agentv.model.conversation import ToolCall
-from agentv.model.divergence import AlignedCalls, Divergence, DivergenceKind, Divergences
 from agentv.scoring.statistics import fisher_exact
 
 ALPHA = 0.05

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from agentv.api import copy_runs
+from agentv.api import export
 from agentv.model.listing import RunLabel
 from agentv.stores.postgres import PostgresStore
 from agentv.stores.sqlite import SqliteStore
@@ -66,7 +66,7 @@ def test_a_copy_to_a_server_and_back_is_the_same(filled: Command, address: str) 
 def test_a_copy_that_was_cut_short_goes_on_and_nothing_is_there_twice(
     filled: Command, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copy_runs, "BLOCK", 6)
+    monkeypatch.setattr(export, "BLOCK", 6)
     add_runs, blocks = PostgresStore.add_runs, []
 
     def fail_later(store: PostgresStore, *arguments: object) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentv.api.execution import Prepared, prepare
+from agentv.api.execution import PreparedExecution, prepare
 from agentv.cli.watch import watch
 from agentv.exit_codes import ExitCode
 from agentv.run.options import RunOptions
@@ -113,10 +113,10 @@ class Rounds:
         def change(_: float) -> None:
             next(self._changes, interrupt)()
 
-        def prepared() -> Prepared:
+        def prepared() -> PreparedExecution:
             return prepare(load_evals([str(self.folder)]), RunOptions())
 
-        def run_cases(part: Prepared) -> int:
+        def run_cases(part: PreparedExecution) -> int:
             self.cases.append(sorted(planned.case.case.id for planned in part.runs()))
             return code
 

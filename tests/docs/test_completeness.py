@@ -15,20 +15,26 @@ from agentv.cli.main import COMMANDS, group
 from agentv.evaluators.base import EvaluatorBase
 from agentv.model.comparison import (
     CallPair,
+    CallVariant,
     CaseChange,
     CaseList,
     CasePreference,
     CaseReference,
     CaseSide,
     Comparison,
+    DiffCell,
+    DiffColumn,
+    DiffRun,
+    Divergence,
     JudgePreference,
+    LeftOutRun,
     Measure,
     Measures,
+    RunDiff,
     SampleSize,
     Side,
 )
 from agentv.model.conversation import TraceEvent, TraceSummary
-from agentv.model.divergence import CallVariant, DiffCell, DiffColumn, DiffRun, Divergence, LeftOutRun, RunDiff
 from agentv.model.judging import (
     Calibration,
     CalibrationReport,

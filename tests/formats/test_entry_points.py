@@ -15,8 +15,8 @@ from agentv.jsonio import dump_json
 from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
 from agentv.model.response import ProviderResponse
-from agentv.providers.cli.output import Printed, read_printed
-from agentv.providers.http.events import Received, read_events
+from agentv.providers.cli.output import ProgramOutput, read_printed
+from agentv.providers.http.events import ReceivedEvents, read_events
 from agentv.providers.http.pointers import Pointers
 from agentv.providers.http.response import ReplySettings, read_document
 from agentv.providers.python.call import AgentCallable
@@ -57,7 +57,7 @@ def by_python(given: Sample, folder: Path) -> ProviderResponse:
 
 def by_cli(given: Sample, folder: Path) -> ProviderResponse:
     del folder
-    return read_printed(Printed(given.text.encode(), truncated=False), 10_000_000, ASKED)
+    return read_printed(ProgramOutput(given.text.encode(), truncated=False), 10_000_000, ASKED)
 
 
 def by_replay(given: Sample, folder: Path) -> ProviderResponse:
@@ -128,7 +128,7 @@ def by_stream(given: Sample) -> ProviderResponse:
     """Read JSON Lines as the stream of an endpoint."""
     head = HttpResponse(status=200, url="http://localhost")
     events = [("message", json.dumps(line)) for line in given.reply]
-    return read_events(Received(events, is_done=True), head, "ndjson", READING, ASKED)
+    return read_events(ReceivedEvents(events, is_done=True), head, "ndjson", READING, ASKED)
 
 
 @pytest.mark.parametrize("name", sample_names("jsonl"))

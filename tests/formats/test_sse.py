@@ -1,15 +1,13 @@
 """Decoders of server-sent events and JSON lines, with chunks split anywhere."""
 
-import json
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.errors import FormatError
-from agentv.formats.sse import JsonLinesDecoder, LineBuffer, ServerEvent, SseDecoder
+from agentv.formats.sse import LineBuffer, ServerEvent, SseDecoder
 
 
 def events(*chunks: bytes) -> list[ServerEvent]:
@@ -78,29 +76,6 @@ def test_any_split_gives_the_same_events(parts: list[bytes], places: list[int]) 
     data = b"".join(parts)
     assert events(*cut(data, places)) == events(data)
     assert events(*(data[at : at + 1] for at in range(len(data)))) == events(data)
-
-
-_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=5,
-)
-
-
-@given(
-    st.lists(_values, max_size=5), st.sampled_from(["\n", "\r\n", "\n\n"]), st.lists(st.integers(0, 1000), max_size=8)
-)
-def test_any_split_gives_the_same_json_lines(values: list[Any], end: str, places: list[int]) -> None:
-    data = end.join(json.dumps(value) for value in values).encode()
-    reader = JsonLinesDecoder()
-    found = [value for chunk in cut(data, places) for value in reader.feed(chunk)]
-    # A NUL is replaced wherever JSON comes in.
-    assert [*found, *reader.finish()] == json.loads(json.dumps(values).replace("\\u0000", "\\ufffd"))
-
-
-def test_a_line_that_is_not_json_is_said_so() -> None:
-    with pytest.raises(FormatError, match="not JSON"):
-        JsonLinesDecoder().feed(b'{"a": 1}\n{oops\n')
 
 
 def test_what_never_ends_is_refused() -> None:

@@ -11,7 +11,7 @@ import agentv
 from agentv.formats.reader import decode_response
 from agentv.formats.unread import mark_incomplete, with_cut_end
 from agentv.jsonio import dump_json, parse_json
-from agentv.model.marks import may_have_gap
+from agentv.model.conversation import may_have_gap
 from agentv.redaction import Redactor
 
 SECRET = "s3cr3t-Value"  # noqa: S105 - planted

@@ -27,7 +27,7 @@ from agentv.spec.targets import check_targets
 from agentv.spec.validation import build, to_json
 
 if TYPE_CHECKING:
-    from agentv.api.execution import Prepared
+    from agentv.api.execution import PreparedExecution
     from agentv.api.resume import StoreSession
     from agentv.model.events import Event
     from agentv.protocols import Reporter
@@ -133,7 +133,7 @@ async def aevaluate(
 
 
 def _open_session(
-    prepared: Prepared, store: StoreLike, source: Source, target: TargetLike | None
+    prepared: PreparedExecution, store: StoreLike, source: Source, target: TargetLike | None
 ) -> AbstractContextManager[StoreSession | None]:
     """Open the store for a new execution, if any; `agentv eval` can resume it only if it was started from files."""
     if store is None or store is False:

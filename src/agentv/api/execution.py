@@ -43,9 +43,8 @@ from agentv.run.records import new_id, now
 from agentv.run.resume import find_superseded
 from agentv.run.shards import plan_shard
 from agentv.run.shared_limits import SharedLimiters
-from agentv.run.store_writer import StoreWriter
+from agentv.run.store_writer import StoreWriter, unwritten_file
 from agentv.run.summary import ExecutionEnd, PlanNames, Totals
-from agentv.run.unwritten import unwritten_file
 from agentv.spec.targets import add_plain_blocks, make_provider
 from agentv.suggestions import suggest
 
@@ -74,7 +73,7 @@ if TYPE_CHECKING:
 MAX_NAMED = 5
 
 
-class Prepared(Struct, frozen=True, kw_only=True):
+class PreparedExecution(Struct, frozen=True, kw_only=True):
     """An execution that was checked and can be started."""
 
     evals: list[Eval]
@@ -105,7 +104,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
         runs = runs if self.part is None else filter(self.part.contains, runs)
         return runs if self.run_filter is None else filter(self.run_filter, runs)
 
-    def select(self, run_filter: Callable[[PlannedRun], bool], count: int) -> Prepared:
+    def select(self, run_filter: Callable[[PlannedRun], bool], count: int) -> PreparedExecution:
         """Return the execution restricted to the runs that a filter selects, of which there are `count`."""
         return replace(self, run_filter=run_filter, planned=self.planned._replace(runs=count))
 
@@ -124,7 +123,7 @@ def prepare(  # noqa: PLR0913 - what may be given beside evals and options
     untrusted: Permissions | None = None,
     dry: bool = False,
     secrets: Mapping[str, str] | None = None,
-) -> Prepared:
+) -> PreparedExecution:
     """Check everything that can be checked before anything runs, and raise one `SpecError` with all problems.
 
     With `untrusted` nothing may run code, and targets use only the variables and hosts that it permits. With `dry` no
@@ -166,7 +165,7 @@ def prepare(  # noqa: PLR0913 - what may be given beside evals and options
     if options.shard is not None:
         part = plan_shard(partial(plan_runs, evals, options), *options.shard)
         planned = planned._replace(runs=part.runs)
-    return Prepared(
+    return PreparedExecution(
         evals=evals,
         options=options,
         planned=planned,
@@ -249,7 +248,7 @@ def _unknown_tags(evals: list[Eval], options: RunOptions) -> Problem | None:
 
 
 def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between its callers
-    prepared: Prepared,
+    prepared: PreparedExecution,
     execution_id: str,
     runs: Iterator[PlannedRun],
     on_result: Callable[[RunFinished, tuple[Attempt, ...]], asyncio.Event | None],
@@ -286,7 +285,7 @@ def make_engine(  # noqa: PLR0913 - the parts of an engine that differ between i
 
 
 async def execute(
-    prepared: Prepared,
+    prepared: PreparedExecution,
     reporters: Sequence[Reporter],
     *,
     out: tuple[str, ...] = (),
@@ -331,7 +330,7 @@ class _LostExecutor:
 
 
 async def _execute(
-    prepared: Prepared,
+    prepared: PreparedExecution,
     reporters: Sequence[Reporter],
     *,
     out: tuple[str, ...] = (),
@@ -356,7 +355,7 @@ class ExecutionStore:
     def __init__(
         self,
         session: StoreSession,
-        prepared: Prepared,
+        prepared: PreparedExecution,
         on_results: Callable[[Sequence[RunFinished]], None],
         on_error: Callable[[], None],
     ) -> None:
@@ -432,7 +431,9 @@ class ExecutionStore:
 class _RunningExecution:
     """The events and totals of one execution, from its start to its summary."""
 
-    def __init__(self, prepared: Prepared, reporters: Sequence[Reporter], session: StoreSession | None) -> None:
+    def __init__(
+        self, prepared: PreparedExecution, reporters: Sequence[Reporter], session: StoreSession | None
+    ) -> None:
         self._prepared = prepared
         self._start_time, started_at = perf_counter(), now()
         self._id = new_id()

@@ -11,7 +11,7 @@ from msgspec import UNSET, json, to_builtins
 from agentv.api.convert.writer import write_eval
 from agentv.api.runs import case_of, record_of, response_of
 from agentv.errors import SpecError, StoreError
-from agentv.model.marks import may_have_gap
+from agentv.model.conversation import may_have_gap
 from agentv.model.request import Persona
 from agentv.scoring.calls import resolve_calls
 from agentv.scoring.turns import Exchange, split_turns

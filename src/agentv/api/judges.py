@@ -34,7 +34,7 @@ from agentv.suggestions import suggest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from agentv.api.execution import Prepared
+    from agentv.api.execution import PreparedExecution
     from agentv.api.store_files import StoreLocation
     from agentv.evals import Target
     from agentv.protocols import JudgeClient, Provider
@@ -87,7 +87,7 @@ def judge_target(key: ProviderKey, target: Target, environment: Mapping[str, str
     return JudgeTarget(key, identity_of(target, environment), dump_json(target.settings))
 
 
-def make_judges(prepared: Prepared, engine: Engine) -> Judges | None:
+def make_judges(prepared: PreparedExecution, engine: Engine) -> Judges | None:
     """Return the judges of an execution, with the spending and rate limiters of its engine; `None` if it has none."""
     if not prepared.judges:
         return None
@@ -158,7 +158,7 @@ def _current_project() -> tuple[Path, Project]:
 
 
 @contextmanager
-def with_read_only_cache(prepared: Prepared) -> Iterator[Prepared]:
+def with_read_only_cache(prepared: PreparedExecution) -> Iterator[PreparedExecution]:
     """Give an execution the cached replies of judges of its project, without writing new ones."""
     location = store_path(prepared.evals) if prepared.judges else None
     cache = open_judge_cache(location) if location is not None and location.may_exist else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agentv.errors import Problem, SpecError
 from agentv.protocols import ProviderSettings
-from agentv.redaction.secret_variables import stored_secrets
+from agentv.redaction.known_secrets import stored_secrets
 from agentv.spec.personas import persona_variables, resolve_persona
 
 if TYPE_CHECKING:

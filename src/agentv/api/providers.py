@@ -9,7 +9,7 @@ from agentv.model.request import Scope
 from agentv.protocols import OpenProvider, ProviderSettings
 from agentv.providers.opening import FailedSession, close_providers, open_provider
 from agentv.redaction import Redactor
-from agentv.redaction.secret_variables import credential_variables, is_secret_variable
+from agentv.redaction.known_secrets import credential_variables, is_secret_variable
 from agentv.spec.environment import env_variables
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from agentv.api.runs import case_of, response_of, translate_damage
 from agentv.api.stored_traces import StoredTraces, identity_of
 from agentv.errors import DamagedRunError, Problem, SpecError, StoreError
 from agentv.evals import CheckedCase, Eval, Target, iter_evaluators
-from agentv.model.marks import has_gap, may_have_gap
+from agentv.model.conversation import has_gap, may_have_gap
 from agentv.model.request import Persona
 from agentv.model.response import TRACE_REF
 from agentv.providers.base import failure
 from agentv.providers.replay import StoredReplies
-from agentv.redaction.secret_variables import stored_secrets
+from agentv.redaction.known_secrets import stored_secrets
 from agentv.scoring.scorer import needs_trace_file
 from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators
 from agentv.spec.loader import POLICY, load_evals
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from agentv.api.execution import Prepared
+    from agentv.api.execution import PreparedExecution
     from agentv.evals import ConfiguredEvaluator
     from agentv.model.request import Case, Request
     from agentv.model.response import ProviderResponse
@@ -48,7 +48,7 @@ CaseKey = tuple[str, str | None]
 class RescorePlan(NamedTuple):
     """A prepared execution that evaluates stored replies."""
 
-    prepared: Prepared
+    prepared: PreparedExecution
     unmatched: list[str]
     """Stored cases that the eval does not have."""
     damaged: dict[str, str] = {}

@@ -19,14 +19,14 @@ from agentv.errors import StoreError
 from agentv.jsonio import dump_json
 from agentv.model.stored import DAMAGED, DEFAULT_PERSIST, ExecutionRow, Outcome, Persist, StoredCommand
 from agentv.run.records import new_id, now
-from agentv.run.unwritten import find_unwritten, read_unwritten
+from agentv.run.store_writer import find_unwritten, read_unwritten
 from agentv.spec.discovery import find_evals
 from agentv.spec.project import find_project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from agentv.api.execution import Prepared
+    from agentv.api.execution import PreparedExecution
     from agentv.api.store_files import StoreLocation
     from agentv.evals import Eval
     from agentv.model.stored import ActiveWorker
@@ -86,7 +86,7 @@ class StoreSession(Struct, frozen=True, kw_only=True):
     """Receives the processes that this one waits for."""
 
 
-def new_execution(prepared: Prepared, command: StoredCommand, persist: Persist | None = None) -> ExecutionRow:
+def new_execution(prepared: PreparedExecution, command: StoredCommand, persist: Persist | None = None) -> ExecutionRow:
     """Return the row of a new execution."""
     redacted = _redact_command(command, prepared.redactor)
     if redacted.paths != command.paths:  # for example by a target that uses `HOME`: relative paths do not contain it
@@ -197,7 +197,7 @@ def find_execution_to_resume(store: Store, name: str) -> ExecutionRow:
     return execution
 
 
-def refreshed(execution: ExecutionRow, prepared: Prepared, *, is_whole: bool = True) -> ExecutionRow:
+def refreshed(execution: ExecutionRow, prepared: PreparedExecution, *, is_whole: bool = True) -> ExecutionRow:
     """Return an earlier execution with the current files and plan; unchanged if only a part of it is run."""
     if not is_whole:
         return execution
@@ -206,7 +206,7 @@ def refreshed(execution: ExecutionRow, prepared: Prepared, *, is_whole: bool = T
 
 @contextmanager
 def open_session(
-    prepared: Prepared, location: StoreLocation | None, paths: Sequence[str | Path], targets: Sequence[str]
+    prepared: PreparedExecution, location: StoreLocation | None, paths: Sequence[str | Path], targets: Sequence[str]
 ) -> Iterator[StoreSession]:
     """Store a new execution in this store, or in that of its project."""
     location = location or store_path(prepared.evals)

@@ -15,7 +15,7 @@ from agentv.errors import DamagedRunError, StoreError
 from agentv.evaluators.trajectory.wording import call_label
 from agentv.matching.columns import align_calls
 from agentv.matching.equality import canonical_key
-from agentv.model.divergence import CallVariant, DiffCell, DiffColumn, DiffRun, LeftOutRun, RunDiff
+from agentv.model.comparison import CallVariant, DiffCell, DiffColumn, DiffRun, LeftOutRun, RunDiff
 from agentv.run.plan import has_persona
 from agentv.scoring.calls import resolve_calls
 from agentv.scoring.scorer import needs_trace_file
@@ -25,8 +25,8 @@ from agentv.suggestions import suggest
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
+    from agentv.model.comparison import AlignedCalls, Divergence
     from agentv.model.conversation import ToolCall
-    from agentv.model.divergence import AlignedCalls, Divergence
     from agentv.model.response import ProviderResponse
     from agentv.model.stored import ExecutionRow, StoredRun
     from agentv.protocols import Store

@@ -14,8 +14,10 @@ from agentv.api.store_files import existing_store, open_location, parse_location
 from agentv.errors import DamagedRunError, StoreError
 from agentv.model.request import DEFAULT_PERSONA
 from agentv.model.results import RunResult, Verdict
-from agentv.model.run import Run
-from agentv.model.stored import ExecutionRow  # noqa: TC001 - as above
+from agentv.model.stored import (
+    ExecutionRow,
+    Run,
+)
 from agentv.spec.project import find_project
 from agentv.stores.sqlite.connection import default_path
 

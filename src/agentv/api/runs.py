@@ -16,8 +16,8 @@ from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.reader import decode_response
 from agentv.formats.unread import mark_incomplete
 from agentv.jsonio import parse_json
+from agentv.model.conversation import may_have_gap
 from agentv.model.events import RunFinished
-from agentv.model.marks import may_have_gap
 from agentv.model.request import Case
 from agentv.model.response import TRACE_REF, EndedBy, ProviderResponse, ResponseError, TurnReply
 from agentv.model.results import DiffLabels, ResultRecord, RunResult

@@ -1,4 +1,4 @@
-"""`agentv evaluators`: list evaluators and describe one."""
+"""`agentv evaluators` and `agentv providers`: list evaluators and providers, and describe one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from agentv.cli.problems import fail_usage
 from agentv.errors import PluginError
 from agentv.evaluators.judge.prompt import scripted
 from agentv.matching.diff import quote
-from agentv.registry import evaluator_names, find_evaluator
+from agentv.registry import evaluator_names, find_evaluator, find_provider, provider_names
 from agentv.reports.terminal import Style
-from agentv.spec.describe import describe
+from agentv.spec.describe import describe, describe_provider
 from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
@@ -161,3 +161,32 @@ def _yaml(data: Any) -> list[str]:
 def _wrap(text: str, indent: int) -> list[str]:
     space = " " * indent
     return wrap(text, WIDTH, initial_indent=space, subsequent_indent=f"{space}  ", break_long_words=False)
+
+
+@click.group()
+def providers_command() -> None:
+    """List providers, and describe one."""
+
+
+@providers_command.command("list")
+@JSON
+def list_providers(*, as_json: bool) -> None:
+    """List every provider, including those of installed packages."""
+    print_list("providers", provider_names(), describe_provider, as_json=as_json)
+
+
+@providers_command.command("describe")
+@click.argument("name")
+@JSON
+def describe_provider_command(name: str, *, as_json: bool) -> None:
+    """Describe the keys of a target with this provider."""
+    try:
+        if find_provider(name) is None:
+            fail_unknown("provider", name, provider_names())
+        description = describe_provider(name)
+    except PluginError as error:
+        fail_usage(str(error))
+    if as_json:
+        print_json(description_data("provider", description))
+    else:
+        click.echo("\n".join(render_keys("provider", description)))

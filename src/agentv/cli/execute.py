@@ -43,7 +43,7 @@ from agentv.spec.project import evals_here
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agentv.api.execution import Prepared
+    from agentv.api.execution import PreparedExecution
     from agentv.api.store_files import StoreLocation
     from agentv.cli.options import EvalArgs
     from agentv.cli.store_session import ResumePlan
@@ -105,7 +105,7 @@ def _find_resumable(args: EvalArgs) -> ResumePlan:
         fail_usage(str(error))
 
 
-def _prepare(args: EvalArgs) -> Prepared:
+def _prepare(args: EvalArgs) -> PreparedExecution:
     evals = load(list(args.paths), args.targets or None)
     untrusted = Permissions.of(args.allow_env, args.allow_host) if args.no_exec else None
     location = _find_location(evals, args, untrusted)
@@ -147,7 +147,7 @@ def _find_location(evals: Sequence[Eval], args: EvalArgs, untrusted: Permissions
     return location
 
 
-def show_plan(prepared: Prepared, *, as_json: bool) -> None:
+def show_plan(prepared: PreparedExecution, *, as_json: bool) -> None:
     """Print every run that would be started, in order, without opening any provider."""
     counts = prepared.planned
     for number, run in enumerate(prepared.runs()):
@@ -190,7 +190,7 @@ def _conversation_data(case: Case) -> dict[str, Any]:
     return {**data, "turns": len(case.turns)} if case.turns else data
 
 
-def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> int:
+def _run(prepared: PreparedExecution, args: EvalArgs, plan: ResumePlan | None = None) -> int:
     """Run and report an execution; return its exit code."""
     _print_warnings(prepared, args)
     hint: str | None = None
@@ -222,13 +222,13 @@ def _run(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None = None) -> 
     return summary.exit_code
 
 
-def _print_warnings(prepared: Prepared, args: EvalArgs) -> None:
+def _print_warnings(prepared: PreparedExecution, args: EvalArgs) -> None:
     warnings = list(dict.fromkeys(warning for eval_ in prepared.evals for warning in eval_.warnings))
     if warnings and not args.quiet:
         click.echo(render_warnings(warnings, Style.of(sys.stderr)), err=True)
 
 
-def _open_reporters(prepared: Prepared, args: EvalArgs) -> list[Reporter]:
+def _open_reporters(prepared: PreparedExecution, args: EvalArgs) -> list[Reporter]:
     redactor = prepared.redactor
     reporters = open_outputs(prepared, args.out, args.dump_traces)
     if not args.quiet and not args.as_json:
@@ -239,7 +239,7 @@ def _open_reporters(prepared: Prepared, args: EvalArgs) -> list[Reporter]:
     return reporters + open_github_reporters(prepared.evals, redactor, as_json=args.as_json)
 
 
-def _protect_from_agents(prepared: Prepared) -> None:
+def _protect_from_agents(prepared: PreparedExecution) -> None:
     """Prepare for code of Python agents in this process: it may start processes, and it may crash."""
     if any(target.provider == "python" for eval_ in prepared.evals for target in eval_.targets):
         mark_own_children()

@@ -47,7 +47,11 @@ COMMANDS = {
     "help": "Print a short text about a topic.",
     "docs": "Print the address of the documentation.",
 }
-COMMANDS_OF_OTHER_MODULES = {"import": ("import_traces", "command"), "docs": ("help", "docs_command")}
+COMMANDS_OF_OTHER_MODULES = {
+    "import": ("import_traces", "command"),
+    "providers": ("evaluators", "providers_command"),
+    "docs": ("help", "docs_command"),
+}
 """Commands that share a module, or whose name no module can have: the name of the module, and theirs in it."""
 MEASURING_COMMANDS = ("eval", "calibrate", "score", "rescore", "merge", "mutate", "coverage")
 """Commands whose exit code 0 means that everything passed."""

@@ -22,7 +22,7 @@ from agentv.reports.traces import TraceFolder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from agentv.api.execution import Prepared
+    from agentv.api.execution import PreparedExecution
     from agentv.cli.options import OutputArgs
     from agentv.errors import Problem
     from agentv.evals import Eval
@@ -46,7 +46,7 @@ def make_printer(args: OutputArgs, redactor: Redactor, *, has_target: bool = Fal
     return Console(stream, redactor, verbosity=args.verbosity, has_target_option=has_target)
 
 
-def open_outputs(prepared: Prepared, out: Sequence[str], traces: str | None) -> list[Reporter]:
+def open_outputs(prepared: PreparedExecution, out: Sequence[str], traces: str | None) -> list[Reporter]:
     """Open the files of `--out` and the folder of `--dump-traces`; open none of them if one is refused."""
     inputs = input_files(prepared.evals)
     if traces is not None:

@@ -45,7 +45,7 @@ from agentv.run.plan import has_persona
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from agentv.api.copy_runs import CopiedExecution
+    from agentv.api.export import CopiedExecution
     from agentv.model.results import ResultRecord
     from agentv.model.stored import RunRow, StoredRun
     from agentv.protocols import Store
@@ -251,7 +251,7 @@ def copy(source: str, target: str, names: tuple[str, ...], *, as_json: bool) -> 
     FROM and TO are files or postgresql://...; what TO has already is not copied again, so that a copy that was cut
     short goes on when it is repeated.
     """
-    from agentv.api.copy_runs import copy_runs  # noqa: PLC0415 - for this command alone
+    from agentv.api.export import copy_runs  # noqa: PLC0415 - for this command alone
 
     copied = []
     with open_run_store(source) as source_store, open_target_store(target) as target_store:

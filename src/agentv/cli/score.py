@@ -41,7 +41,7 @@ from agentv.model.stored import StoredCommand
 from agentv.reports.terminal import clean, pluralize
 
 if TYPE_CHECKING:
-    from agentv.api.execution import Prepared
+    from agentv.api.execution import PreparedExecution
     from agentv.api.resume import StoreSession
     from agentv.api.sessions.spool import SessionSpool
     from agentv.api.store_files import StoreLocation
@@ -113,7 +113,7 @@ def _score(spool: SessionSpool, coverage: TraceCoverage, args: ScoreArgs, paths:
     return ExitCode.ERROR if is_incomplete else code
 
 
-def _run(prepared: Prepared, args: ScoreArgs, paths: tuple[str, ...]) -> int:
+def _run(prepared: PreparedExecution, args: ScoreArgs, paths: tuple[str, ...]) -> int:
     has_begun = False
     try:
         reporters = open_files(args.out, input_files(prepared.evals), prepared.redactor)
@@ -130,7 +130,9 @@ def _run(prepared: Prepared, args: ScoreArgs, paths: tuple[str, ...]) -> int:
     return summary.exit_code
 
 
-def _begin(prepared: Prepared, location: StoreLocation, paths: tuple[str, ...], stack: ExitStack) -> StoreSession:
+def _begin(
+    prepared: PreparedExecution, location: StoreLocation, paths: tuple[str, ...], stack: ExitStack
+) -> StoreSession:
     """Store a new execution."""
     store = open_location(location)
     stack.callback(store.close)

@@ -27,7 +27,7 @@ from agentv.run.resume import count_kept
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from agentv.api.execution import Prepared
+    from agentv.api.execution import PreparedExecution
     from agentv.api.resume import StoreSession
     from agentv.api.store_files import StoreLocation
     from agentv.cli.options import EvalArgs
@@ -117,7 +117,7 @@ def given_location(args: EvalArgs) -> StoreLocation | None:
 
 
 @contextmanager
-def open_session(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None) -> Iterator[StoreSession | None]:
+def open_session(prepared: PreparedExecution, args: EvalArgs, plan: ResumePlan | None) -> Iterator[StoreSession | None]:
     """Open the store session of an execution that is about to run; yield `None` when nothing is stored."""
     location = None
     if plan is None:
@@ -135,14 +135,14 @@ def open_session(prepared: Prepared, args: EvalArgs, plan: ResumePlan | None) ->
         store.close()
 
 
-def _begin(prepared: Prepared, args: EvalArgs, store: Store, location: StoreLocation | None) -> StoreSession:
+def _begin(prepared: PreparedExecution, args: EvalArgs, store: Store, location: StoreLocation | None) -> StoreSession:
     if not args.quiet:
         _mention_unfinished(store)
     command = api.command_of(args.paths, args.targets, prepared.options, store=location)
     return api.begin(store, api.new_execution(prepared, command, args.persist))
 
 
-def _resume(prepared: Prepared, args: EvalArgs, plan: ResumePlan) -> StoreSession:
+def _resume(prepared: PreparedExecution, args: EvalArgs, plan: ResumePlan) -> StoreSession:
     execution = api.refreshed(plan.execution, prepared, is_whole=plan.is_same)
     folder = unwritten_folder(prepared.evals)
     session = api.resume_execution(plan.store, execution, plan.statuses, is_whole=plan.is_same, unwritten=folder)
@@ -154,8 +154,8 @@ def _resume(prepared: Prepared, args: EvalArgs, plan: ResumePlan) -> StoreSessio
 
 @contextmanager
 def with_judge_cache(
-    prepared: Prepared, location: StoreLocation | None = None, *, is_stored: bool = True
-) -> Iterator[Prepared]:
+    prepared: PreparedExecution, location: StoreLocation | None = None, *, is_stored: bool = True
+) -> Iterator[PreparedExecution]:
     """Yield the prepared execution with its judge cache, in this store or that of the project."""
     if not prepared.judges or not is_stored:
         yield prepared
@@ -190,7 +190,7 @@ def _make_wait_notice() -> Callable[[list[ActiveWorker]], None]:
     return notify
 
 
-def _print_resumed(session: StoreSession, prepared: Prepared, *, is_unchanged: bool) -> None:
+def _print_resumed(session: StoreSession, prepared: PreparedExecution, *, is_unchanged: bool) -> None:
     done = count_kept(session.known, session.rerun)
     total = prepared.planned.runs
     # Which results belong to cases that were edited since is found out case by case, while running.

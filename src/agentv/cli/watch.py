@@ -19,7 +19,7 @@ from agentv.spec.project import display_path
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from agentv.api.execution import Prepared
+    from agentv.api.execution import PreparedExecution
     from agentv.cli.options import EvalArgs
     from agentv.run.plan import PlannedRun
 
@@ -45,7 +45,7 @@ class ChangedFiles(NamedTuple):
         return any(name not in texts and Path(name).is_relative_to(run.eval.root) for name in self.files)
 
 
-def watch(prepare: Callable[[], Prepared], run: Callable[[Prepared], int]) -> int:
+def watch(prepare: Callable[[], PreparedExecution], run: Callable[[PreparedExecution], int]) -> int:
     """Run everything, then the affected runs whenever a file of the project changes, until Ctrl-C."""
     finished: set[str] = set()
     changed = ChangedFiles(set())
@@ -64,7 +64,7 @@ def watch(prepare: Callable[[], Prepared], run: Callable[[Prepared], int]) -> in
         return ExitCode.INTERRUPTED
 
 
-def _try_prepare(prepare: Callable[[], Prepared]) -> Prepared | None:
+def _try_prepare(prepare: Callable[[], PreparedExecution]) -> PreparedExecution | None:
     try:
         return prepare()
     except SpecError as error:
@@ -74,7 +74,9 @@ def _try_prepare(prepare: Callable[[], Prepared]) -> Prepared | None:
     return None
 
 
-def _run(prepared: Prepared, run: Callable[[Prepared], int], finished: set[str], changed: ChangedFiles) -> int:
+def _run(
+    prepared: PreparedExecution, run: Callable[[PreparedExecution], int], finished: set[str], changed: ChangedFiles
+) -> int:
     """Run what is new or affected, and add it to `finished`."""
     due = {run.key for run in prepared.runs() if run.key not in finished or changed.affects(run)}
     if not due:

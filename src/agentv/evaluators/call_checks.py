@@ -12,8 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from agentv.errors import Problem
 from agentv.evaluators.base import ConstraintTally, EvaluatorBase
 from agentv.matching.text import name_match
-from agentv.model.conversation import Message, ToolCall
-from agentv.model.marks import NOT_CAPTURED, has_gap
+from agentv.model.conversation import NOT_CAPTURED, Message, ToolCall, has_gap
 from agentv.model.response import Unread
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context

@@ -21,7 +21,7 @@ from agentv.process import Command, InteractivePipe, run
 from agentv.process.command import ResourceLimits, with_limits
 from agentv.process.pipes import BoundedOutput
 from agentv.redaction import Redactor, shorten
-from agentv.redaction.secret_variables import is_secret_variable
+from agentv.redaction.known_secrets import is_secret_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ from agentv.matching.gaps import Known, compare_known, known_parts, may_equal
 from agentv.matching.json_pointer import NOTHING, at_steps, bad_pointer, pointer_steps
 from agentv.matching.matchers import check_expected, contains, has_search, is_matcher
 from agentv.matching.matchers import equals as equal_to
-from agentv.model.marks import has_gap
+from agentv.model.conversation import has_gap
 from agentv.model.results import EvaluatorResult
 
 FENCE = "```"

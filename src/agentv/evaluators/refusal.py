@@ -7,8 +7,7 @@ from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example
 from agentv.evaluators.call_checks import Name, assistant_turns, result_from
 from agentv.matching.diff import quote
 from agentv.matching.gaps import known_parts
-from agentv.model.conversation import Message
-from agentv.model.marks import has_gap
+from agentv.model.conversation import Message, has_gap
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
 from agentv.scoring.scorer import name_incomplete

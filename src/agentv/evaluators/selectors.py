@@ -14,8 +14,7 @@ from agentv.matching.diff import MAX_QUOTED, quote
 from agentv.matching.gaps import known_parts
 from agentv.matching.json_pointer import MAX_DIGITS, NOTHING, at_step
 from agentv.matching.text import name_match
-from agentv.model.conversation import Message, ToolCall
-from agentv.model.marks import has_gap
+from agentv.model.conversation import Message, ToolCall, has_gap
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
 from agentv.redaction import WINDOW, shorten_start

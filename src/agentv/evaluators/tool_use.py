@@ -32,8 +32,7 @@ from agentv.evaluators.trajectory.expectations import UNNAMED, count_calls, coun
 from agentv.evaluators.trajectory.index import key_of
 from agentv.matching.diff import MAX_QUOTED, quote
 from agentv.matching.inputs import PLAIN_RULE, InputRule
-from agentv.model.conversation import ToolCall
-from agentv.model.marks import has_gap
+from agentv.model.conversation import ToolCall, has_gap
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
 from agentv.redaction import shorten

@@ -99,10 +99,6 @@ def _is_reply(value: Any, *, is_usual: bool, levels: int) -> bool:
     return False
 
 
-def _is_agentv(value: Any) -> bool:
-    return isinstance(value, OBJECT) and ("output_messages" in value or "trace" in value)
-
-
 def _parse_text(value: Any) -> Any:
     """Parse a text that is a JSON object or list; return any other value unchanged."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):

@@ -122,22 +122,6 @@ class SseDecoder:
         return event
 
 
-class JsonLinesDecoder:
-    """Decoder of JSON values, one per line; empty lines are ignored."""
-
-    def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
-        self._lines = LineBuffer(max_bytes)
-
-    def feed(self, chunk: bytes) -> list[Any]:
-        """Return the values that this chunk completes; raise `FormatError` for a line that is not JSON."""
-        return [parse_json(line) for line in self._lines.feed(chunk) if line.strip()]
-
-    def finish(self) -> list[Any]:
-        """Return the value on a last line without a line end."""
-        rest = self._lines.finish()
-        return [parse_json(rest)] if rest.strip() else []
-
-
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _MAX_STRAY = 200
 """Limit of lines that are not JSON; a text with more of them is not a reply."""

@@ -27,8 +27,7 @@ from agentv.formats.fields import (
 )
 from agentv.formats.plain_blocks import unknown_block_reasons
 from agentv.formats.tool_calls import parse_arguments
-from agentv.model.conversation import Message, ToolCall, TraceEvent
-from agentv.model.marks import REST_MISSING, has_gap
+from agentv.model.conversation import REST_MISSING, Message, ToolCall, TraceEvent, has_gap
 from agentv.model.response import ProviderResponse, Unread
 
 MAX_PLACES = 100

@@ -9,8 +9,8 @@ from msgspec import UNSET
 
 from agentv.matching.alignment import longest_sequence
 from agentv.matching.equality import canonical_key
+from agentv.model.comparison import AlignedCalls
 from agentv.model.conversation import ToolCall
-from agentv.model.divergence import AlignedCalls
 
 MAX_PAIRS = 20_000
 """Number of pairs (call, column) up to which they are weighed; beyond, only the names of tools are aligned."""

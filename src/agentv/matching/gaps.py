@@ -9,7 +9,7 @@ from typing import Any
 
 from agentv.matching.equality import json_equal
 from agentv.matching.matchers import TYPES, contains, equals, has_matcher, is_matcher, is_number, pattern_of
-from agentv.model.marks import GAP, GAP_IN_JSON, LABEL_PATTERN, has_gap
+from agentv.model.conversation import GAP, GAP_IN_JSON, LABEL_PATTERN, has_gap
 
 _is_label = re.compile(LABEL_PATTERN).fullmatch
 """A value that is nothing but a label: it may have been a text or a number."""

@@ -11,7 +11,7 @@ from agentv.matching.gaps import Known, compare_known, every
 from agentv.matching.json_pointer import NOTHING
 from agentv.matching.matchers import Predicate, contains, equals, has_matcher, is_matcher
 from agentv.matching.text import glob_match
-from agentv.model.marks import has_gap
+from agentv.model.conversation import has_gap
 
 InputMode = Literal["exact", "partial", "subset", "ignore"] | tuple[str, ...]
 

@@ -1,10 +1,10 @@
-"""Simulated users: their brief, the rules that end their conversations, and what they used."""
+"""Simulated users: their brief, what they see and do, the rules that end their conversations, and what they used."""
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 
-from agentv.model.conversation import TokensUsage
+from agentv.model.conversation import Message, TokensUsage
 
 UserKind = Literal["script", "facts", "model"]
 DEFAULT_MAX_TURNS = 12
@@ -81,3 +81,39 @@ class SimulatorUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Time of the user model; `None` if it is not known."""
     faults: tuple[str, ...] = ()
     """Faults of the simulator, one for each conversation that ended with one."""
+
+
+class UserView(NamedTuple):
+    """The part of a conversation that a user sees: texts, never tool calls, reasoning or evaluators."""
+
+    turns: tuple[tuple[str, str], ...] = ()
+    """Text of the user and answer of the agent in each turn so far."""
+
+    @property
+    def last_answer(self) -> str:
+        """Last answer of the agent; empty before the first turn."""
+        return self.turns[-1][1] if self.turns else ""
+
+
+class Say(NamedTuple):
+    """Next message of the user."""
+
+    message: Message | None
+    """The message; `None` if the agent is resumed with a value."""
+    resume: Any = UNSET
+    """Value for an agent that waits for one."""
+    is_last: bool = False
+    """`True` if the conversation ends after the answer to it."""
+    is_simulated: bool = False
+    """`True` if a simulated user wrote it; scripted messages and fixed openings are not checked."""
+
+
+class Stop(NamedTuple):
+    """End of the conversation by the user."""
+
+    reason: str = ""
+    """Reason, for the record."""
+    is_limit: bool = False
+    """`True` if a limit of the user side was reached."""
+    is_simulated: bool = False
+    """`True` if a simulated user decided it."""

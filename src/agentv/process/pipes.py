@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from agentv.model.marks import cut_mark
+from agentv.model.conversation import cut_mark
 from agentv.process.command import Command, ProcessResult
 from agentv.redaction import WINDOW, shorten_start
 

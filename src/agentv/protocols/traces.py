@@ -5,8 +5,7 @@ from typing import IO, Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from agentv.model.session import Session
-from agentv.model.span import OtelSpan
+from agentv.model.session import OtelSpan, Session
 
 
 class TraceSample(NamedTuple):

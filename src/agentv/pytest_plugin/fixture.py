@@ -20,7 +20,7 @@ from agentv.run.options import RunOptions
 
 if TYPE_CHECKING:
     from agentv.api.evaluate import Source, TargetLike
-    from agentv.api.execution import Prepared
+    from agentv.api.execution import PreparedExecution
     from agentv.model.events import RunFinished
     from agentv.model.response import ProviderResponse
     from agentv.model.results import EvaluatorResult, ResultRecord
@@ -151,7 +151,7 @@ class RunCase:
         return CaseRun(collector.results()[0], prepared.redactor)
 
 
-def _check_single_run(prepared: Prepared) -> None:
+def _check_single_run(prepared: PreparedExecution) -> None:
     if prepared.planned.runs == 1:
         return
     names = [(run.case.case, run.target.name) for run in islice(prepared.runs(), MAX_NAMED)]

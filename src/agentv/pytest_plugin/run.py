@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
     from typing import Any
 
-    from agentv.api.execution import Prepared
+    from agentv.api.execution import PreparedExecution
     from agentv.api.providers import ProviderKey
     from agentv.evals import Eval, Target
     from agentv.model.events import Attempt, RunFinished
@@ -89,7 +89,7 @@ class EvalRunner:
         self._is_serving = False
         self._results: dict[int, Future[RunFinished]] = {}
         self._requested: set[int] = set()
-        self._prepared: Prepared | None = None
+        self._prepared: PreparedExecution | None = None
         """The targets opened so far, and the judges of the eval."""
         self._errors: dict[str, str] = {}
         """Why targets cannot be asked, by name."""
@@ -147,7 +147,7 @@ class EvalRunner:
             for result in batch.results.values():
                 result.cancel()
 
-    async def _run_engine(self, prepared: Prepared, runs: list[PlannedRun], batch: RunBatch) -> None:
+    async def _run_engine(self, prepared: PreparedExecution, runs: list[PlannedRun], batch: RunBatch) -> None:
         def on_result(event: RunFinished, _: tuple[Attempt, ...]) -> None:
             batch.results[event.order].set_result(event)
 

@@ -1,4 +1,4 @@
-"""Result files by suffix: JSON Lines and YAML."""
+"""Result files by suffix: JSON Lines and YAML, private to their owner; sorted at the end, and replaced atomically."""
 
 from __future__ import annotations
 
@@ -120,8 +120,9 @@ class RecordFile:
             raise
 
     def _sort(self) -> None:
-        """Sort the entries by the plan, so that executions can be compared line by line; a pipe cannot be sorted."""
+        """Sort the entries by the plan, for comparisons line by line, and replace the file atomically."""
         orders = self._orders
+        # A pipe cannot be sorted.
         if not self._is_regular or all(orders[index] < orders[index + 1] for index in range(len(orders) - 1)):
             return
         # The target of a symbolic link is sorted, and the link stays.

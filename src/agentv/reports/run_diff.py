@@ -9,7 +9,7 @@ from agentv.reports.comparison import format_p_value
 from agentv.reports.terminal import Style, as_ascii, clean, display_width, fit, pluralize
 
 if TYPE_CHECKING:
-    from agentv.model.divergence import DiffColumn, Divergence, RunDiff
+    from agentv.model.comparison import DiffColumn, Divergence, RunDiff
 
 MAX_RUNS = 60
 """Runs up to which each has a place of its own; beyond, only their numbers are shown."""

@@ -12,7 +12,7 @@ from agentv.errors import AgentVError
 from agentv.model.conversation import Message
 from agentv.model.events import Attempt
 from agentv.model.response import ProviderResponse, ResponseError
-from agentv.model.users import Say, Stop, UserView
+from agentv.model.simulation import Say, Stop, UserView
 from agentv.protocols import PARTIAL_REPLY, ConversationSession
 from agentv.run.attempt import (
     LOG,

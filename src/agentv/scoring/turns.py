@@ -8,7 +8,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.model.conversation import Message, TokensUsage
-from agentv.model.response import ProviderResponse, ResponseError, TurnReply, Unread
+from agentv.model.response import ProviderResponse, TurnReply, Unread
 
 COST_DIGITS = 12
 """Digits of a sum of costs, so that ten times $0.01 are $0.1."""
@@ -195,11 +195,6 @@ def shift_places(places: Iterable[Unread], turn: int, start: int) -> list[Unread
             path = f"output_messages[{int(match[1]) + start}]{place.path[match.end() :]}"
         shifted.append(Unread(path=path, reason=place.reason))
     return shifted
-
-
-def unfinished_turn(error: ResponseError, user: tuple[Message, ...], resume: Any = UNSET) -> Exchange:
-    """Return the turn of a request that was never answered."""
-    return Exchange(user, ProviderResponse(success=False, error=error), 0, resume)
 
 
 def is_golden_path(expected: Sequence[Message]) -> bool:

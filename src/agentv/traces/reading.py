@@ -18,8 +18,7 @@ from agentv.traces.spans.store import SpanStore
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agentv.model.session import Session
-    from agentv.model.span import OtelSpan
+    from agentv.model.session import OtelSpan, Session
     from agentv.protocols.traces import TraceFormat, TraceSample
     from agentv.traces.files import TraceFile
 

@@ -16,8 +16,7 @@ from agentv.formats.fields import MISSING_CALLS, OBJECT
 from agentv.formats.openai import from_openai, to_openai
 from agentv.formats.run_export import EXECUTION_SCHEMAS, RUN_SCHEMAS, is_openai_form, read_openai_run, read_run
 from agentv.formats.unread import mark_incomplete
-from agentv.model.conversation import Message
-from agentv.model.marks import may_have_gap
+from agentv.model.conversation import Message, may_have_gap
 from agentv.model.request import Case
 from agentv.model.response import ProviderResponse, Unread
 from agentv.model.session import Session

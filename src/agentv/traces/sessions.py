@@ -12,7 +12,7 @@ from agentv.formats.conversation import last_assistant_text
 from agentv.formats.reader import detect_conversation
 from agentv.formats.unread import NOT_FOUND
 from agentv.formats.usage import add_usage
-from agentv.model.marks import NOT_CAPTURED
+from agentv.model.conversation import NOT_CAPTURED
 from agentv.model.response import ProviderResponse, Unread
 from agentv.model.session import Session
 

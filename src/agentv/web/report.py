@@ -18,8 +18,8 @@ from agentv.api.runs import decode_record, translate_damage
 from agentv.api.stored_traces import StoredTraces
 from agentv.errors import DamagedRunError
 from agentv.jsonio import dump_json
+from agentv.model.comparison import LeftOutRun
 from agentv.model.conversation import Message, TokensUsage
-from agentv.model.divergence import LeftOutRun
 from agentv.model.events import ExecutionFinished, RunFinished
 from agentv.model.listing import FacetRow, ListedRun
 from agentv.model.request import Case

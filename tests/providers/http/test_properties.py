@@ -16,11 +16,10 @@ from agentv.errors import AgentVError
 from agentv.model.conversation import Message
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
-from agentv.providers.http.events import Received, read_events, receive
+from agentv.providers.http.events import ReceivedEvents, read_events, receive
 from agentv.providers.http.pointers import Pointers
-from agentv.providers.http.request import RequestSettings, RequestWriter
+from agentv.providers.http.request import TEMPLATE, RequestSettings, RequestWriter
 from agentv.providers.http.response import ReplySettings
-from agentv.providers.http.template import TEMPLATE
 from agentv.providers.transport.failures import HttpResponse
 from tests.support.examples import examples
 
@@ -126,7 +125,7 @@ def cut(data: bytes, at: list[int]) -> list[bytes]:
 
 
 def read(pieces: list[bytes], kind: str) -> ProviderResponse:
-    received: Received = asyncio.run(receive(Pieces(pieces), kind, None))  # type: ignore[arg-type]  # all it uses of it
+    received: ReceivedEvents = asyncio.run(receive(Pieces(pieces), kind, None))  # type: ignore[arg-type]  # all it uses of it
     return read_events(received, HEAD, kind, READING, ())
 
 

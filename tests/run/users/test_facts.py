@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentv.model.simulation import Fact, Simulation
-from agentv.model.users import Say, Stop, UserView
+from agentv.model.simulation import Fact, Say, Simulation, Stop, UserView
 from agentv.run.users.facts import FactsUser
 
 BRIEF = Simulation(

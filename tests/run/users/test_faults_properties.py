@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from agentv.model.conversation import Message
 from agentv.model.request import Persona
-from agentv.model.simulation import Fact, Simulation
-from agentv.model.users import Say, Stop, UserView
+from agentv.model.simulation import Fact, Say, Simulation, Stop, UserView
 from agentv.run.users.faults import MAX_CHECKED, FaultFinder
 
 DATA = Path(__file__).parents[2] / "data" / "simulator"

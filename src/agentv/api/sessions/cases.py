@@ -12,7 +12,7 @@ from agentv.api.convert.writer import Commented, write_eval
 from agentv.api.freeze import expected_calls
 from agentv.api.sessions.runs import question_start, split_session
 from agentv.jsonio import dump_json
-from agentv.model.marks import LABEL_PATTERN
+from agentv.model.conversation import LABEL_PATTERN
 from agentv.model.session import Session
 from agentv.redaction import Redactor
 from agentv.reports.terminal import pluralize

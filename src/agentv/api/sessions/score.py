@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from agentv.api.execution import Prepared
+    from agentv.api.execution import PreparedExecution
     from agentv.api.sessions.selection import Condition, Sample
     from agentv.model.request import Request
     from agentv.model.response import ProviderResponse
@@ -45,7 +45,7 @@ class TraceOptions(NamedTuple):
 class ScorePlan(NamedTuple):
     """A prepared execution that scores sessions."""
 
-    prepared: Prepared
+    prepared: PreparedExecution
     unmatched: int
     """Number of sessions that belong to no case of any eval."""
     missing: list[str] = []

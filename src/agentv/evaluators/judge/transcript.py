@@ -18,8 +18,7 @@ from agentv.errors import UndecidedError
 from agentv.evaluators.call_checks import unread_steps
 from agentv.evaluators.judge.evidence import fields
 from agentv.jsonio import dump_json, parse_json
-from agentv.model.conversation import Message, ToolCall, TraceEvent
-from agentv.model.marks import REDACTED
+from agentv.model.conversation import REDACTED, Message, ToolCall, TraceEvent
 from agentv.protocols import Context
 from agentv.scoring.calls import trace_from_messages
 

@@ -23,7 +23,7 @@ from agentv.providers.cli.command import (
     start_failure,
     working_directory,
 )
-from agentv.providers.cli.output import Printed, read_exit
+from agentv.providers.cli.output import ProgramOutput, read_exit
 from agentv.providers.cli.workspace import Workspace, workspace
 from agentv.suggestions import closest
 
@@ -260,11 +260,11 @@ async def _invoke(
     return response if folder is None else folder.fetch_trace(response)
 
 
-def _printed(result: ProcessResult, folder: Workspace | None, limit: int) -> Printed | FormatError:
+def _printed(result: ProcessResult, folder: Workspace | None, limit: int) -> ProgramOutput | FormatError:
     try:
         data, truncated = folder.read_output(limit) if folder else (b"", False)
     except FormatError as error:
         return error
     if data:
-        return Printed(data, truncated, "the file at {output_file}")
-    return Printed(result.stdout, result.stdout_truncated)
+        return ProgramOutput(data, truncated, "the file at {output_file}")
+    return ProgramOutput(result.stdout, result.stdout_truncated)

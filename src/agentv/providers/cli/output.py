@@ -25,7 +25,7 @@ _REQUEST = frozenset(("input_messages", "new_messages", "turn", "conversation_id
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 
 
-class Printed(NamedTuple):
+class ProgramOutput(NamedTuple):
     """Output of a program."""
 
     data: bytes
@@ -34,7 +34,7 @@ class Printed(NamedTuple):
 
 
 def read_exit(
-    done: ProcessResult, printed: Printed | FormatError, limit: int, messages: Sequence[Message]
+    done: ProcessResult, printed: ProgramOutput | FormatError, limit: int, messages: Sequence[Message]
 ) -> ProviderResponse:
     """Return the reply of a program that has ended; `printed` is an error if its output could not be read."""
     try:
@@ -57,7 +57,7 @@ def read_exit(
     return replace(response, success=False, error=exit_error)
 
 
-def read_printed(printed: Printed, limit: int, messages: Sequence[Message]) -> ProviderResponse:
+def read_printed(printed: ProgramOutput, limit: int, messages: Sequence[Message]) -> ProviderResponse:
     """Read the output of a program as a reply; raise `FormatError` if it is empty or incomplete."""
     text = scrub_text(printed.data.decode("utf-8", "replace").removeprefix("\ufeff"))
     if not text.strip():

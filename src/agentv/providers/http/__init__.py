@@ -12,8 +12,7 @@ from agentv.errors import Problem
 from agentv.matching.json_pointer import bad_pointer
 from agentv.providers.base import ProviderBase
 from agentv.providers.http.pointers import POINTERS, Pointers
-from agentv.providers.http.request import FORM, content_type, is_json
-from agentv.providers.http.template import check_template, names_in
+from agentv.providers.http.request import FORM, check_template, content_type, is_json, names_in
 from agentv.providers.transport import urls
 from agentv.templating import PLACEHOLDER, iter_placeholders
 

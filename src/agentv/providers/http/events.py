@@ -36,7 +36,7 @@ _DRAIN_S = 0.1
 _MAX_KINDS = 8
 
 
-class Received(NamedTuple):
+class ReceivedEvents(NamedTuple):
     """Events that were received."""
 
     events: list[tuple[str, str]]
@@ -62,12 +62,12 @@ def stream_kind(content_type: str, setting: str | None) -> str:
     return "ndjson" if main in ("application", "text") and sub in _JSON_LINES else "none"
 
 
-OnCancelled = Callable[[asyncio.CancelledError, Received], None]
+OnCancelled = Callable[[asyncio.CancelledError, ReceivedEvents], None]
 
 
 async def receive(
     stream: ResponseStream, kind: str, done: str | None, on_cancelled: OnCancelled | None = None
-) -> Received:
+) -> ReceivedEvents:
     """Return all events up to the one that ends the stream; on cancellation, `keep` receives those until then."""
     reader = _EventDecoder(kind)
     marks = (DONE, done)
@@ -77,21 +77,21 @@ async def receive(
             for event in reader.feed(chunk):
                 if event[1].strip() in marks:
                     await _drain(stream)
-                    return Received(events, is_done=True)
+                    return ReceivedEvents(events, is_done=True)
                 events.append(event)
         for event in reader.finish():
             if event[1].strip() in marks:
-                return Received(events, is_done=True)
+                return ReceivedEvents(events, is_done=True)
             events.append(event)
     except asyncio.CancelledError as error:
         if events:
             error.add_note(f"events of its stream that had come: {len(events):,}")
         if events and on_cancelled is not None:
-            on_cancelled(error, Received(events, is_done=True))
+            on_cancelled(error, ReceivedEvents(events, is_done=True))
         raise
     except FormatError as error:  # raised later, where it is not taken for a connection error
-        return Received(events, is_done=False, error=error)
-    return Received(events, is_done=False, is_cut=stream.is_cut, ended_in_line=reader.ended_in_line)
+        return ReceivedEvents(events, is_done=False, error=error)
+    return ReceivedEvents(events, is_done=False, is_cut=stream.is_cut, ended_in_line=reader.ended_in_line)
 
 
 async def _drain(stream: ResponseStream) -> None:
@@ -130,7 +130,7 @@ class _EventDecoder:
 
 
 def read_events(
-    received: Received, head: HttpResponse, kind: str, settings: ReplySettings, messages: Sequence[Message]
+    received: ReceivedEvents, head: HttpResponse, kind: str, settings: ReplySettings, messages: Sequence[Message]
 ) -> ProviderResponse:
     """Return the reply of these events; raise `FormatError` or `TransportError` if they are none."""
     if received.error is not None:
@@ -154,7 +154,7 @@ def read_events(
 
 def _read(
     events: list[StreamEvent],
-    received: Received,
+    received: ReceivedEvents,
     head: HttpResponse,
     settings: ReplySettings,
     messages: Sequence[Message],
@@ -179,7 +179,7 @@ def _read(
     return with_shape(_with_cut(response, _cut_reason(events, received)), found.shape)
 
 
-def _cut_reason(events: list[StreamEvent], received: Received) -> str:
+def _cut_reason(events: list[StreamEvent], received: ReceivedEvents) -> str:
     """Return why the end of a stream is missing; empty if it is not."""
     if received.is_cut:
         return "its compressed stream ended early"
@@ -188,7 +188,7 @@ def _cut_reason(events: list[StreamEvent], received: Received) -> str:
     return "the stream ended in the middle of an event" if received.ended_in_line and is_text else ""
 
 
-def _missing_end(events: list[StreamEvent], received: Received) -> str:
+def _missing_end(events: list[StreamEvent], received: ReceivedEvents) -> str:
     """Return the same for a stream that settings point into; if it is of a known kind, its last event is known too."""
     reason = _cut_reason(events, received)
     if reason or received.is_done:
@@ -204,7 +204,7 @@ def _with_cut(response: ProviderResponse, reason: str) -> ProviderResponse:
     return with_cut_end(response, reason) if reason else response
 
 
-def _parse_events(received: Received, head: HttpResponse, kind: str) -> list[StreamEvent]:
+def _parse_events(received: ReceivedEvents, head: HttpResponse, kind: str) -> list[StreamEvent]:
     """Parse the data of events as JSON, unless it is a stream of plain text."""
     events: list[StreamEvent] = []
     broken: tuple[int, FormatError] | None = None
@@ -224,7 +224,7 @@ def _parse_events(received: Received, head: HttpResponse, kind: str) -> list[Str
     return events
 
 
-def _holds_words(received: Received) -> bool:
+def _holds_words(received: ReceivedEvents) -> bool:
     """Tell whether some event is plain text, so that none is parsed as JSON."""
     return any(data.strip() and data.lstrip()[0] not in '{["' for _, data in received.events)
 
@@ -233,7 +233,7 @@ def _is_structured(value: Any) -> bool:
     return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value))
 
 
-def _unreadable(broken: tuple[int, FormatError], received: Received, head: HttpResponse) -> Exception:
+def _unreadable(broken: tuple[int, FormatError], received: ReceivedEvents, head: HttpResponse) -> Exception:
     number, error = broken
     if number == len(received.events) and not received.is_done:
         return _cut_off_error(head, f"the rest of event {number:,}")

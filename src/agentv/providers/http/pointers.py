@@ -52,11 +52,6 @@ class Pointers(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """True if they point to the answer, so that the format of the reply need not be detected."""
         return not (self.text is self.messages is self.tool_calls is None)
 
-    @property
-    def lead_anywhere(self) -> bool:
-        """True if there are any."""
-        return any(getattr(self, name) is not None for name in POINTERS)
-
 
 _WARNED_PARTS = ("usage", "cost", "thread_id")
 """Parts whose absence causes a warning, because the pointer may be misspelled."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agentv.model.request import Request
     from agentv.model.response import ProviderResponse
     from agentv.providers.http import Http
-    from agentv.providers.http.events import Received
+    from agentv.providers.http.events import ReceivedEvents
     from agentv.providers.http.request import HttpRequest
     from agentv.providers.transport.failures import HttpResponse
 
@@ -99,7 +99,7 @@ class HttpSession:
     ) -> tuple[ProviderResponse, HttpResponse]:
         settings = self._settings
 
-        def attach_received(cancelled: CancelledError, received: Received) -> None:
+        def attach_received(cancelled: CancelledError, received: ReceivedEvents) -> None:
             with suppress(Exception):  # the part that arrived may be unreadable
                 attach_partial_reply(cancelled, read_events(received, stream.head, kind, self._reply, messages))
 

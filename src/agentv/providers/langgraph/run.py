@@ -9,21 +9,12 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.fields import MISSING_CALLS
-from agentv.formats.langgraph_updates import UpdateCollector, message_ids
+from agentv.formats.fields import MISSING_CALLS, objects_in
+from agentv.formats.langgraph_updates import UpdateCollector, message_ids, to_langgraph
 from agentv.formats.sse import SseDecoder
 from agentv.jsonio import MAX_BYTES, parse_json
 from agentv.model.response import ResponseError, Unread
 from agentv.providers.base import attach_partial_reply
-from agentv.providers.langgraph.bodies import (
-    UPDATES,
-    first_body,
-    new_messages,
-    pending_interrupts,
-    resume_body,
-    thread_of,
-)
-from agentv.providers.langgraph.rejections import rejected_calls, with_rejected
 from agentv.providers.langgraph.server import (
     CANCEL_S,
     Server,
@@ -37,13 +28,15 @@ from agentv.providers.transport.failures import TransportError, read_json, trans
 from agentv.providers.transport.urls import merge_headers
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
     from agentv.formats.sse import ServerEvent
+    from agentv.model.conversation import Message, ToolCall
     from agentv.model.request import Request
     from agentv.model.response import ProviderResponse
     from agentv.providers.langgraph import LangGraph
     from agentv.providers.transport.client import ResponseStream
     from agentv.providers.transport.failures import HttpResponse
-
 
 MAX_RAW_BYTES = 100_000
 """Largest size of the raw data that a reply keeps."""
@@ -342,3 +335,136 @@ def _state_error(state: Any) -> ResponseError | None:
 def _rejects_tasks(answer: HttpResponse, body: dict[str, Any]) -> bool:
     """Tell whether a server is too old for the stream mode `tasks`."""
     return answer.status == _INVALID and b"stream_mode" in answer.body and body["stream_mode"] != [*UPDATES]
+
+
+UPDATES = ("updates",)
+TASKS = ("tasks",)
+
+
+def thread_of(settings: LangGraph, request: Request) -> str | None:
+    """Return the thread to continue; `None` for a new one, in which each turn has the whole conversation."""
+    is_new = request.is_conversation and settings.conversation_mode == "full" and request.resume is UNSET
+    return None if is_new else request.thread_id
+
+
+def new_messages(request: Request, thread_id: str | None) -> list[dict[str, Any]]:
+    """Return the messages that the thread does not have yet, with ids to recognize them in the state."""
+    if request.resume is not UNSET:
+        return []
+    if thread_id is None:
+        return to_langgraph(request.input_messages)
+    return to_langgraph(request.new_messages if request.is_conversation else _new_turn(request.input_messages))
+
+
+def _new_turn(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the messages after the last one of the assistant."""
+    last = max((at for at, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    return messages[last + 1 :]
+
+
+def first_body(
+    settings: LangGraph, request: Request, thread_id: str | None, messages: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the body of the request that starts a run."""
+    value = request.prompt if settings.input_text else messages
+    return {**_common(settings, thread_id), "input": {**settings.input, settings.input_key: value}}
+
+
+def resume_body(settings: LangGraph, value: Any, interrupts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the body of the request that resumes an interrupted run with a value."""
+    common = {**_common(settings, None), "if_not_exists": "reject"}
+    if not interrupts:
+        return {**common, "input": None}  # a breakpoint needs no answer
+    ids = [item.get("id") for item in interrupts]
+    # Several answers, or null, need the ids of the interrupts.
+    if (len(ids) > 1 or value is None) and all(isinstance(each, str) for each in ids):
+        return {**common, "command": {"resume": dict.fromkeys(ids, value)}}
+    return {**common, "command": {"resume": value}}
+
+
+def pending_interrupts(state: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the interrupts that a thread waits at; empty at a breakpoint, `None` if it does not wait."""
+    tasks = objects_in(state.get("tasks"))
+    found = [dict(item) for task in tasks for item in objects_in(task.get("interrupts"))]
+    return found if found or state.get("next") else None
+
+
+def _common(settings: LangGraph, thread_id: str | None) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "assistant_id": settings.assistant,
+        "on_disconnect": "cancel",
+        # A thread that is continued must exist; a new one would lack its messages.
+        "if_not_exists": "create" if thread_id is None else "reject",
+        "multitask_strategy": settings.multitask_strategy,
+    }
+    # With subgraphs also `tasks`: the updates of a subgraph hold only the keys of its output schema.
+    body["stream_mode"] = [*UPDATES, *TASKS] if settings.subgraphs else [*UPDATES]
+    body["stream_subgraphs"] = settings.subgraphs
+    if not settings.stream:
+        body["stream_resumable"] = True  # the server records the events, and sends them when the run is over
+    optional = {
+        "config": settings.config,
+        "context": settings.context,
+        "metadata": settings.metadata,
+        "durability": settings.durability,
+    }
+    return {**body, **{key: value for key, value in optional.items() if value}}
+
+
+_REJECTIONS = frozenset(("reject", "ignore"))
+"""Answers by which a call is not carried out: LangChain's middleware has the first, the agent inbox the second."""
+
+
+def rejected_calls(interrupts: Sequence[Mapping[str, Any]], answer: Any, messages: Iterable[Message]) -> set[str]:
+    """Return the ids of the calls without a result that an answer to these questions rejects."""
+    calls = [call for message in messages for call in message.tool_calls]
+    waiting = [call for call in calls if call.output is UNSET and call.id is not None]
+    rejected_ids: set[str] = set()
+    for interrupt in interrupts:
+        for question, decision in _questions(interrupt.get("value"), answer):
+            if decision.get("type") in _REJECTIONS:
+                rejected_ids |= _calls_in_question(question, [call for call in waiting if call.id not in rejected_ids])
+    return rejected_ids
+
+
+def with_rejected(response: ProviderResponse, rejected: Collection[str]) -> ProviderResponse:
+    """Return the reply with these calls `denied`, but for those whose result says that they were carried out."""
+    messages = [_denied_in(message, rejected) for message in response.output_messages or ()]
+    return replace(response, output_messages=tuple(messages)) if rejected and messages else response
+
+
+def _denied_in(message: Message, rejected: Collection[str]) -> Message:
+    metadata = message.metadata or {}
+    if message.role == "tool" and message.tool_call_id in rejected and metadata.get("status") == "error":
+        return replace(message, metadata={**metadata, "status": "denied"})  # its call is in an earlier turn
+    return replace(message, tool_calls=tuple([_denied(call, rejected) for call in message.tool_calls]))
+
+
+def _denied(call: ToolCall, rejected: Collection[str]) -> ToolCall:
+    is_carried_out = call.output is not UNSET and call.status != "error"
+    return call if call.id not in rejected or is_carried_out else replace(call, status="denied")
+
+
+def _questions(value: Any, answer: Any) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Yield each question about a call with its part of the answer.
+
+    Known are the forms of LangChain's `HumanInTheLoopMiddleware` and of the agent inbox: any other interrupt says
+    nothing about calls.
+    """
+    questions = objects_in(value) if isinstance(value, (list, tuple)) else objects_in([value])
+    answers = objects_in(answer) if isinstance(answer, (list, tuple)) else objects_in([answer])
+    for question, decision in zip(questions, answers, strict=False):
+        if "action_requests" in question:
+            yield from zip(objects_in(question["action_requests"]), objects_in(decision.get("decisions")), strict=False)
+        elif question.get("type") == "tool_approval":
+            yield question, decision
+        else:
+            yield from ((each, decision) for each in objects_in([question.get("action_request")]))
+
+
+def _calls_in_question(question: Mapping[str, Any], waiting: Sequence[ToolCall]) -> set[str]:
+    if isinstance(question.get("tool_call_id"), str):
+        return {call.id for call in waiting if call.id is not None and call.id == question["tool_call_id"]}
+    name = question.get("name", question.get("action"))
+    same = [call.id for call in waiting if call.tool == name and call.input == question.get("args")]
+    return {same[-1]} if same and same[-1] is not None else set()

@@ -7,12 +7,15 @@ import inspect
 from collections.abc import Iterator
 from contextlib import aclosing
 from functools import partial
+from pathlib import Path
 from time import perf_counter
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from agentv.errors import FormatError
+from agentv.errors import AgentVError, FormatError, ProviderError
+from agentv.files import load_object
 from agentv.formats.normalize import describe_exception
 from agentv.formats.objects import is_class_of
 from agentv.formats.reader import is_reply_object, read_chunks, read_reply
@@ -21,9 +24,9 @@ from agentv.process.threads import call_in_thread, raised_by_user_code
 from agentv.providers.base import attach_partial_reply
 from agentv.providers.python.binding import BoundAgent, bind_agent, is_async, method_of, takes
 from agentv.providers.python.exits import guard_exits, release_exits
-from agentv.providers.python.loading import load
 from agentv.providers.python.printing import captured, redirect_output, restore_output, show_line
 from agentv.providers.python.tracebacks import add_metadata, exception_failure
+from agentv.redaction import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -267,3 +270,51 @@ async def _collect(pieces: Any) -> YieldedValues:
         return YieldedValues([piece async for piece in pieces])
     async with aclosing(pieces):  # so that its `finally` blocks run now
         return YieldedValues([piece async for piece in pieces])
+
+
+_MAX_WORDS = 500
+
+
+def load(place: str, scope: Scope) -> Any:
+    """Import an object; raise `ProviderError` if it does not exist or its module fails."""
+    try:
+        return load_object(place, scope)
+    except AgentVError as error:
+        msg = f"{place!r} cannot be loaded: {error}"
+        raise ProviderError(msg) from None
+    except BaseException as error:
+        msg = f"{place!r} cannot be loaded: {_error_text(error)}{_location(error, scope)}"
+        raise ProviderError(msg) from error
+
+
+def _error_text(error: BaseException) -> str:
+    text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
+    text = shorten(text, _MAX_WORDS)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _location(error: BaseException, scope: Scope) -> str:
+    """Return the line that failed: the last one in the user's folder, else the last of all."""
+    root = Path(scope.root).resolve()
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return _format_location(error.filename, error.lineno, (error.text or "").strip(), root)
+    frames = [frame for frame in extract_tb(error.__traceback__) if Path(frame.filename).is_file()]
+    own_frames = [frame for frame in frames if _is_below(frame.filename, root)] or frames[-1:]
+    return (
+        _format_location(own_frames[-1].filename, own_frames[-1].lineno or 0, own_frames[-1].line or "", root)
+        if own_frames
+        else ""
+    )
+
+
+def _is_below(file: str, root: Path) -> bool:
+    parts = Path(file).resolve()
+    return (
+        parts.is_relative_to(root) and "site-packages" not in parts.parts and Path(__file__).parent not in parts.parents
+    )
+
+
+def _format_location(file: str, line: int, text: str, root: Path) -> str:
+    path = Path(file).resolve()
+    name = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+    return f" ({name}, line {line}{f': {text}' if text else ''})"

@@ -65,7 +65,7 @@ class _MergedMessage:
         return self.message if calls == self.message.tool_calls else replace(self.message, tool_calls=calls)
 
 
-class Merged:
+class MergedMessages:
     """Messages of a reply, each followed by those that callbacks reported until the next one."""
 
     def __init__(self, messages: tuple[Message, ...], ids: set[str | None]) -> None:

@@ -14,7 +14,7 @@ from agentv.formats.reader import read_reply
 from agentv.formats.tool_calls import parse_arguments
 from agentv.model.response import ProviderResponse, Unread
 from agentv.providers.python.agents import reject_blocks
-from agentv.providers.python.hidden_calls import Merged, ToolRun
+from agentv.providers.python.hidden_calls import MergedMessages, ToolRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ def _with_hidden(response: ProviderResponse, inputs: Sequence[Sequence[Any]]) ->
     """Add the calls that are in the inputs of models and not in the result."""
     own = {call.id for message in response.output_messages or () for call in message.tool_calls}
     seen = {run.call_id for run in _runs(inputs[0])}  # calls of earlier turns
-    merged, hidden = Merged(response.output_messages or (), set()), list[ToolRun]()
+    merged, hidden = MergedMessages(response.output_messages or (), set()), list[ToolRun]()
     for items in inputs:
         new = [run for run in _runs(items) if run.call_id not in seen]
         seen |= {run.call_id for run in new}
@@ -72,7 +72,7 @@ def _with_hidden(response: ProviderResponse, inputs: Sequence[Sequence[Any]]) ->
     return replace(response, output_messages=tuple(merged.messages()))
 
 
-def _add(merged: Merged, runs: Sequence[ToolRun]) -> None:
+def _add(merged: MergedMessages, runs: Sequence[ToolRun]) -> None:
     for run in runs:
         merged.add_tool(run)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentv.model.users import Say, Stop
+from agentv.model.simulation import Say, Stop
 from agentv.run.users.facts import FactsUser
 from agentv.run.users.model import ModelUser
 
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from agentv.model.conversation import Message
     from agentv.model.request import Persona, Turn
     from agentv.model.response import ProviderResponse
-    from agentv.model.simulation import Simulation
-    from agentv.model.users import UserView
+    from agentv.model.simulation import Simulation, UserView
 
     AskModel = Callable[[Sequence[Message], int], Awaitable[ProviderResponse]]
     """Sends messages to the user model with a seed, and returns its reply."""

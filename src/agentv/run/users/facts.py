@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from agentv.matching.matchers import pattern_of
 from agentv.model.conversation import Message
-from agentv.model.users import Say, Stop
+from agentv.model.simulation import Say, Stop
 from agentv.templating import Template
 
 if TYPE_CHECKING:
-    from agentv.model.simulation import Fact, Simulation
-    from agentv.model.users import UserView
+    from agentv.model.simulation import Fact, Simulation, UserView
 
 MAX_NUDGES = 3
 """Nudges in a row after which the conversation ends."""

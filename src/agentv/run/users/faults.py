@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from unicodedata import category
 
 from agentv.matching.provenance import KnownValues
-from agentv.model.users import Say, Stop
+from agentv.model.simulation import Say, Stop
 from agentv.run.users.instructions import find_instructions, find_quotation
 from agentv.run.users.model import INSTRUCTIONS
 from agentv.run.users.roles import Speakers, find_reversed_role
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agentv.model.request import Persona
-    from agentv.model.simulation import Simulation
-    from agentv.model.users import UserView
+    from agentv.model.simulation import Simulation, UserView
 
 MIN_OPENING_WORDS = 3
 MIN_SIMILAR_WORDS = 7

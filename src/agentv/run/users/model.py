@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from agentv.errors import AgentVError
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message
-from agentv.model.users import Say, Stop
+from agentv.model.simulation import Say, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from agentv.model.response import ProviderResponse, ResponseError
-    from agentv.model.simulation import Simulation
-    from agentv.model.users import UserView
+    from agentv.model.simulation import Simulation, UserView
 
 INSTRUCTIONS = """\
 You take the part of a person who writes to a software agent. Write the next message of this person.

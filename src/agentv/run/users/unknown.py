@@ -15,8 +15,7 @@ from agentv.run.users.speech import content_words, is_declined, is_question, pla
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from agentv.model.simulation import Fact
-    from agentv.model.users import UserView
+    from agentv.model.simulation import Fact, UserView
 
 FactType = Literal["date", "number", "person", "other"]
 _DATE_KEYS = word_set(

@@ -13,7 +13,7 @@ from agentv.traces.spans.values import first_of, parse_value, text_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agentv.model.span import OtelSpan
+    from agentv.model.session import OtelSpan
 
 _MODELS = ("doGenerate", "doStream")
 _COUNTS = {

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agentv.model.conversation import TokensUsage
-    from agentv.model.span import OtelSpan, SpanEvent
+    from agentv.model.session import OtelSpan, SpanEvent
 
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("chat", "generate_content", "text_completion", "completion", "generate", "responses"), "model"),

@@ -14,7 +14,7 @@ from agentv.traces.spans.messages import REDACTED, MessageReader, Said, translat
 from agentv.traces.spans.values import first_of, parse_value, text_of
 
 if TYPE_CHECKING:
-    from agentv.model.span import OtelSpan
+    from agentv.model.session import OtelSpan
 
 _Object = Mapping[str, Any]
 _KINDS: dict[str, Kind] = {"LLM": "model", "TOOL": "tool", "AGENT": "agent", "CHAIN": "other"}

@@ -14,7 +14,7 @@ from agentv.traces.spans.values import first_of, parse_value, text_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agentv.model.span import OtelSpan
+    from agentv.model.session import OtelSpan
 
 _INDEXED = re.compile(r"(?:gen_ai|llm)\.(prompt|completion|prompts|completions)\.(\d{1,6})\.(.+)\Z")
 _PREFIXES = ("gen_ai.prompt", "gen_ai.completion", "llm.prompt", "llm.completion")

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from agentv.model.session import Session
-    from agentv.model.span import OtelSpan
+    from agentv.model.session import OtelSpan, Session
     from agentv.protocols.traces import TraceSink, TraceSource
 
 

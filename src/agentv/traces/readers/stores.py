@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentv.formats.fields import is_count, number_or_none, objects_in
-from agentv.model.span import OtelSpan
+from agentv.model.session import OtelSpan
 from agentv.protocols.traces import TraceFormat
 from agentv.traces.readers.lines import iter_placed
 from agentv.traces.readers.otlp import NO_SPAN, add_span

@@ -5,8 +5,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from agentv.jsonio import dump_json
-from agentv.model.conversation import Message, Status, TokensUsage, ToolCall
-from agentv.model.marks import NOT_CAPTURED
+from agentv.model.conversation import NOT_CAPTURED, Message, Status, TokensUsage, ToolCall
 from agentv.traces.spans.messages import Said
 from agentv.traces.spans.nodes import Node
 from agentv.traces.spans.values import format_time

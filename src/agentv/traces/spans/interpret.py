@@ -14,7 +14,7 @@ from agentv.traces.spans.facts import Facts
 from agentv.traces.spans.messages import join_items
 
 if TYPE_CHECKING:
-    from agentv.model.span import OtelSpan
+    from agentv.model.session import OtelSpan
     from agentv.traces.spans.messages import MessageReader
 
 _KNOWN = ("gen_ai.", "openinference.", "llm.", "traceloop.", "ai.", "tool.", "gcp.vertex.agent.", "agent.")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentv.formats.fields import MISSING_CALLS
 from agentv.formats.unread import MAX_PLACES, NOT_FOUND, with_unread
 from agentv.formats.usage import add_usage
-from agentv.model.marks import REST_MISSING
+from agentv.model.conversation import REST_MISSING
 from agentv.model.response import ProviderResponse, ResponseError, Unread
 from agentv.model.session import Session
 from agentv.traces.sessions import not_captured_places
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from agentv.model.conversation import Message, TokensUsage
-    from agentv.model.span import OtelSpan
+    from agentv.model.session import OtelSpan
     from agentv.traces.spans.drafts import MessageDraft
 
 NOT_AGENTS = "traces without spans of an agent"

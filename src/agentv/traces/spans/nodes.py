@@ -13,7 +13,7 @@ from agentv.traces.spans.facts import Facts
 from agentv.traces.spans.interpret import interpret, is_agent_span
 
 if TYPE_CHECKING:
-    from agentv.model.span import OtelSpan
+    from agentv.model.session import OtelSpan
     from agentv.traces.spans.messages import MessageReader
 
 MISSING_PARENTS = "spans whose parent is not in the files"

@@ -14,7 +14,7 @@ from agentv.traces.spans.values import read_attributes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agentv.model.span import OtelSpan
+    from agentv.model.session import OtelSpan
 
 _GROUPS = (
     ("resourceSpans", ("scopeSpans", "scope_spans", "instrumentationLibrarySpans"), "spans"),

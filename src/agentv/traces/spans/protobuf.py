@@ -9,7 +9,7 @@ import struct
 from typing import IO, TYPE_CHECKING, Any
 
 from agentv.errors import FormatError
-from agentv.model.span import OtelSpan, SpanEvent
+from agentv.model.session import OtelSpan, SpanEvent
 from agentv.traces.files import MAX_DOCUMENT
 from agentv.traces.spans.span_data import used_resource
 

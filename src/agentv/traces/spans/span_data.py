@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentv.formats.fields import object_or_empty, objects_in
-from agentv.model.span import OtelSpan, SpanEvent
+from agentv.model.session import OtelSpan, SpanEvent
 from agentv.traces.spans.values import first_of, read_any_value, read_attributes, read_id, read_time
 
 _Object = Mapping[str, Any]

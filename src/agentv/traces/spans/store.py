@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from agentv.model.span import OtelSpan
+from agentv.model.session import OtelSpan
 from agentv.traces.spans.values import first_of, text_of
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import pytest
 
 from agentv.redaction import CASE_NAMES, RECORD_NAMES, Redactor
-from agentv.redaction.secret_variables import credential_variables, is_secret_variable
+from agentv.redaction.known_secrets import credential_variables, is_secret_variable
 
 
 @pytest.mark.parametrize(

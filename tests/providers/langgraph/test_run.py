@@ -6,7 +6,7 @@ import pytest
 
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse
-from agentv.providers.langgraph.rejections import rejected_calls, with_rejected
+from agentv.providers.langgraph.run import rejected_calls, with_rejected
 
 DONE = ToolCall(tool="send", input={"to": "me"}, id="done", output="sent")
 FIRST, SECOND = (ToolCall(tool="send", input={"to": to}, id=to) for to in ("ann", "bob"))

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from agentv.formats.langchain import decode_langchain
 from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse
-from agentv.providers.python.langchain_runs import Runs, add_runs
+from agentv.providers.python.langchain import Runs, add_runs
 
 USAGE: Any = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
 
