@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from agentv.api.convert.base import UntranslatableError, as_mapping, is_number
 from agentv.api.convert.files import is_file, read_json_lines, read_structured
+from agentv.api.convert.templates import has_template
 from agentv.api.score import evaluate_reply
 from agentv.api.traces import trace_follower
 from agentv.errors import FormatError
@@ -112,8 +113,9 @@ def _find(
         for at in by_prompt.get(_canonical(result.prompt), ())
         if all(_is_same(result.vars.get(key), value) for key, value in cases[at][0].vars.items())
     ]
-    named = [at for at in found if result.test_id and cases[at][0].test_id == result.test_id]
-    return named or found
+    named = [at for at in found if cases[at][0].test_id == result.test_id]
+    # A description may be a template, which promptfoo fills in.
+    return named or [at for at in found if not cases[at][0].test_id or has_template(cases[at][0].test_id)]
 
 
 def _is_same(theirs: Any, ours: Any) -> bool:

@@ -315,6 +315,18 @@ def test_set_of_metrics_is_written_without_the_set(tmp_path: Path) -> None:
     assert left_out(conversion) == ["assert-set"]
 
 
+def test_set_of_weight_0_can_fail_a_test_without_a_threshold(tmp_path: Path) -> None:
+    asserts = [
+        {"type": "assert-set", "weight": 0, "assert": [{"type": "contains", "value": "a"}]},
+        {"type": "contains", "value": "b"},
+    ]
+    config = {"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": asserts}]}
+    assert agentv.score("b", only_case(convert_data(config, tmp_path))["evaluators"]).status == "fail"
+    config["tests"] = [{"assert": asserts, "threshold": 0.5}]
+    case = only_case(convert_data(config, tmp_path))
+    assert agentv.score("b", case["evaluators"], threshold=0.5).status == "pass"
+
+
 GRADED = "{'pass': True, 'score': 0.25, 'reason': 'low'}"
 RETURNED = [
     ("'true'", {}, "pass"),

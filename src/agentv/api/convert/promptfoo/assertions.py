@@ -226,8 +226,10 @@ def _translate_set(entry: Mapping[str, Any], place: Place, scope: AssertionScope
         place.at("threshold").leave_out("assert-set.threshold", "it is no number from 0 to 1")
     if isinstance(threshold, (int, float)) and has_threshold and threshold < 1:
         result["threshold"] = threshold
-    if is_number(entry.get("weight")) and entry["weight"] != 1 and entry["weight"] >= 0:
-        result["weight"] = entry["weight"]
+    weight: Any = entry.get("weight")
+    # A set of weight 0 counts for nothing in a score, but fails a test without a threshold.
+    if is_number(weight) and weight != 1 and (weight > 0 or (weight == 0 and scope.graded)):
+        result["weight"] = weight
     result["evaluators"] = inner
     return [scope.conversion.with_comments(place, result)]
 
