@@ -121,7 +121,10 @@ def names(*classes: type[Struct]) -> list[str]:
             "reference/report-objects.md",
             (CoverageReport, ToolCoverage, ArgumentCoverage, ValueCoverage, PersonaCoverage),
         ),
-        ("reference/report-objects.md", (MutationReport, MutatedCase, Survivor, KillCount, SkippedCase, AcceptedMutants)),
+        (
+            "reference/report-objects.md",
+            (MutationReport, MutatedCase, Survivor, KillCount, SkippedCase, AcceptedMutants),
+        ),
         ("reference/commands-for-results.md", (CalibrationReport, Calibration, LabelDifference, UnreadableVerdict)),
         ("reference/evaluators/llm_judge.md", (JudgeUsage,)),
         ("guide/python.md", (Execution, RunOptions)),
