@@ -10,6 +10,7 @@ from benchmarks import (
     decoding,
     display,
     evaluators,
+    executors,
     growth,
     loop,
     memory,
@@ -45,6 +46,7 @@ _GROUPS = {
     "server_store": server_store.measure,
     "viewer": viewer.measure,
     "mutation": mutation.measure,
+    "executors": executors.measure,
 }
 
 
