@@ -8,6 +8,7 @@ BIN := .venv/bin
 READY := .venv/.stamp
 LANGGRAPH := .venv-langgraph
 ADK := .venv-adk
+RAY := .venv-ray
 DOCS := .venv-docs
 DEMO := .venv-demo
 RELEASE := .venv-release
@@ -23,7 +24,7 @@ NO_PYTHON = echo 'No Python 3.11 or later here can make a virtual environment.' 
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: lint-client help demo check test fast all-tests coverage environments lint format bench bench-peers soak docs docs-links release dist screenshots record-samples frameworks lock clean
+.PHONY: lint-client help demo check test fast all-tests coverage environments lint format bench bench-peers soak engines docs docs-links release dist screenshots record-samples frameworks lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +40,7 @@ test: environments ## linters, types and all tests (ARGS='-k name' to choose)
 
 # mypy uses one core only: the tests use the other meanwhile.
 fast: $(READY)
-	@$(BIN)/python -m pytest -q -m 'not slow and not soak' --hypothesis-profile=quick $(ARGS)
+	@$(BIN)/python -m pytest -q -m 'not slow and not soak and not engine' --hypothesis-profile=quick $(ARGS)
 
 all-tests: $(READY)
 	@$(BIN)/python -m pytest -q $(ARGS)
@@ -100,6 +101,9 @@ screenshots: $(READY) ## take the pictures of the viewer in docs/images anew
 soak: $(READY) ## the long random tests, and the property tests with all of their examples
 	@$(BIN)/python -m pytest -q -m 'soak or hypothesis' --hypothesis-profile=thorough $(ARGS)
 
+engines: $(READY) $(RAY)/.stamp ## run agents on a real Ray, which has an environment of its own
+	@$(BIN)/python -m pytest -q -n 1 -m engine $(ARGS)
+
 record-samples: ## record tests/data/replies anew, with the real libraries (ARGS=strands for one)
 	@$(PYTHON) tests/data/record $(ARGS)
 
@@ -115,12 +119,13 @@ lock: ## pin the requirements anew (LOCK=--upgrade for newer versions)
 	$(COMPILE) --group release --output-file requirements/release.txt && \
 	printf 'langgraph\nlanggraph-cli[inmem]\n' | $(COMPILE) - --output-file requirements/langgraph.txt && \
 	echo google-adk | $(COMPILE) - --output-file requirements/adk.txt && \
+	$(COMPILE) --extra ray pyproject.toml --output-file requirements/ray.txt && \
 	for peer in $(PEERS); do \
 		echo "$$peer" | $(COMPILE) - --output-file "requirements/bench-$${peer%%==*}.txt" || exit 1; done && \
 	if grep -n '://' requirements/*.txt; then echo 'A lock must not name an index.' >&2; exit 1; fi
 
 clean: ## remove environments, caches and builds
-	@rm -rf .venv $(LANGGRAPH) $(ADK) $(DOCS) $(DEMO) $(RELEASE) demo .venv-bench* .venv-samples .bench-node build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage*
+	@rm -rf .venv $(LANGGRAPH) $(ADK) $(RAY) $(DOCS) $(DEMO) $(RELEASE) demo .venv-bench* .venv-samples .bench-node build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage*
 	@find $(CHECKED) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements/dev.txt pyproject.toml
@@ -131,17 +136,21 @@ $(READY): requirements/dev.txt pyproject.toml
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
-# The package as users install it, without the requirements of development.
+# The package as users install it, without the requirements of development. A pip of its own, and compiled files of all
+# modules, would take longer than the rest.
 $(DEMO)/.stamp: pyproject.toml src/agentv/__init__.py
 	@test -n "$(PYTHON)" || { $(NO_PYTHON) exit 1; }
 	@echo 'Installing agentv and its requirements into $(DEMO) (once, about 15 seconds) ...' >&2
-	@$(PYTHON) -m venv $(DEMO)
-	@$(DEMO)/bin/python -m pip -qq --disable-pip-version-check install .
+	@rm -rf $(DEMO)
+	@if $(PYTHON) -c 'import pip, sys; sys.exit(int(pip.__version__.partition(".")[0]) < 23)' 2>/dev/null; then \
+		$(PYTHON) -m venv --without-pip $(DEMO) && pip="$(PYTHON) -m pip --python $(DEMO)/bin/python"; \
+	else $(PYTHON) -m venv $(DEMO) && pip="$(DEMO)/bin/python -m pip"; fi && \
+	$$pip -qq --disable-pip-version-check install --no-compile .
 	@touch $@
 
 # A server to test against, a library whose events are read, what builds the documentation and what checks a release:
 # each brings packages of its own, kept apart from ours.
-$(LANGGRAPH)/.stamp $(ADK)/.stamp $(DOCS)/.stamp $(RELEASE)/.stamp: .venv-%/.stamp: requirements/%.txt
+$(LANGGRAPH)/.stamp $(ADK)/.stamp $(RAY)/.stamp $(DOCS)/.stamp $(RELEASE)/.stamp: .venv-%/.stamp: requirements/%.txt
 	@echo 'Setting up .venv-$* (once) ...' >&2
 	@$(PYTHON) -m venv .venv-$*
 	@.venv-$*/bin/python -m pip -qq --disable-pip-version-check install --require-hashes --requirement $<

@@ -112,6 +112,8 @@ class Eval(Struct, frozen=True, kw_only=True):
     """All files that it was read from, which no output may overwrite."""
     store: str | None = None
     """Store of its project; `off` for none, `None` for the default."""
+    executor: str | None = None
+    """Address of the executor that its project chooses; `None` for this process."""
     persist: Persist | None = None
     """Extent to which its project stores replies."""
     is_settled: bool = False

@@ -219,6 +219,7 @@ STORES: Mapping[str, str] = {
 EXECUTORS: Mapping[str, str] = {
     "dask": "agentv.executors.dask:DaskCluster",
     "tls": "agentv.executors.dask:DaskCluster",
+    "ray": "agentv.executors.ray:RayCluster",
 }
 """Clusters of executors by the scheme of their addresses."""
 

@@ -145,3 +145,32 @@ def test_verbose_shows_the_turns_that_passed(talks: Command) -> None:
         result.out.index(part) for part in ("turn 1, the user said", "PASS turn 1:", "turn 2, the user", "FAIL turn 2")
     ]
     assert at == sorted(at)
+
+
+GOLDEN = """
+targets:
+  - name: m
+    provider: mock
+    reply:
+      - {output_messages: [{role: assistant, content: Hi}]}
+      - {output_messages: [{role: assistant, content: "4", tool_calls: [{tool: roll, input: {sides: 6}}]}]}
+      - {output_messages: [{role: assistant, content: "yes", tool_calls: [{tool: prime, input: {number: 5}}]}]}
+cases:
+  - id: die
+    turns: [{user: Hello}, {user: Roll a die}, {user: Is it prime?}]
+    expected_messages:
+      - {role: user, content: Hello}
+      - {role: user, content: Roll a die}
+      - {role: assistant, tool_calls: [{tool: roll, input: {sides: 6}}]}
+      - {role: user, content: Is it prime?}
+      - {role: assistant, tool_calls: [{tool: prime, input: {number: 4}}]}
+"""
+
+
+def test_a_golden_path_shows_the_turn_that_left_it(talks: Command) -> None:
+    (talks.folder / "golden.eval.yaml").write_text(GOLDEN, encoding="utf-8")
+    result = talks("eval", "golden.eval.yaml", "--no-store")
+    shown = [line.strip() for line in result.out[: result.out.index("0 passed")].splitlines()]
+    assert shown[1:3] == ["turn 3, the user said: Is it prime?", "FAIL expected_messages  0.50"]
+    assert "≠ prime(number=4)          │ 0: prime(number=5)" in shown
+    assert "✗ turn 3: tool_calls[0]: input mismatch: input.number expected 4, got 5" in shown

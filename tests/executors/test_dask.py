@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from agentv.testing import assert_executor_conforms
+
 pytest.importorskip("distributed")
 
 AGENT = """
@@ -142,6 +144,10 @@ def _worker_pids(address: str) -> list[int]:
     )
     done = subprocess.run([sys.executable, "-c", code, f"tcp://{address}"], capture_output=True, text=True, check=False)
     return [int(word) for word in done.stdout.split()]
+
+
+def test_dask_conforms(scheduler: str) -> None:
+    assert_executor_conforms(scheduler)
 
 
 def test_a_scheduler_that_does_not_exist_is_named(tmp_path: Path) -> None:

@@ -334,6 +334,22 @@ class TestThreads:
         record = run_case(THREE_TURNS, Slow(), run_timeout_s=0.1)
         assert (record.status, record.error.kind, len(record.turns)) == ("error", "timeout", 2)
 
+    def test_a_conversation_that_is_cut_in_its_first_turn_is_one_all_the_same(self) -> None:
+        async def silent(messages: list[Any]) -> str:
+            await asyncio.sleep(60)
+            return "Done."
+
+        record = run_case(THREE_TURNS, silent, run_timeout_s=0.05)
+        assert (record.error.kind, record.ended_by, record.fault) == ("timeout", "error", "agent")
+
+    def test_no_conversation_begins_after_the_limit_of_cost(self) -> None:
+        provider, requests = recorder(
+            lambda request, _: ProviderResponse(text="Done.", cost_usd=0.1), max_concurrency=1
+        )
+        records = run_cases([{"id": name, **THREE_TURNS} for name in "abc"], provider, max_cost=0.35)
+        assert [(record.case_id, len(record.turns)) for record in records] == [("a", 3), ("b", 3)]
+        assert {request.id for request in requests} == {"a", "b"}
+
     def test_a_conversation_holds_one_slot_and_no_more_are_in_flight_than_allowed(self) -> None:
         active: set[str] = set()
         most: list[int] = []

@@ -10,7 +10,13 @@ from msgspec import Struct
 
 from agentv.api.providers import scope_of
 from agentv.errors import ExecutorError
-from agentv.executors.coordinator import ClusterExecutor, ExecutorSettings, RemoteBatchSession, RemoteSession
+from agentv.executors.coordinator import (
+    ClusterExecutor,
+    ExecutorSettings,
+    RemoteBatchSession,
+    RemoteSession,
+    unencrypted,
+)
 from agentv.executors.host import TargetJob
 from agentv.executors.shipping import pack_project
 from agentv.protocols import OpenProvider, ProviderSettings
@@ -64,7 +70,9 @@ async def open_remote(
     """Open all live targets on the workers of an engine, and add their sessions to `opened`."""
     cluster = choice.make_cluster()
     jobs, projects = _make_jobs(choice, cluster, evals, providers)
-    executor = ClusterExecutor(cluster, [job for job, _ in jobs.values()], projects, on_lost)
+    executor = ClusterExecutor(
+        cluster, [job for job, _ in jobs.values()], projects, on_lost, allow_unencrypted=choice.allow_unencrypted
+    )
     try:
         await executor.open()
         for key, (job, settings) in jobs.items():
@@ -104,16 +112,12 @@ def _make_job(  # noqa: PLR0913, PLR0917 - the parts of a job
         raise ExecutorError(msg)
     names = {*env_variables(target.settings), *settings.variable_names, *settings.secret_names}
     env = {name: os.environ[name] for name in sorted(names) if name in os.environ}
-    if env and not cluster.is_private and not choice.allow_unencrypted:
-        about = f"target {target.name!r} would send {', '.join(env)} unencrypted to {cluster.address}"
-        msg = f"{about}: use a tls:// address, or --allow-unencrypted"
-        raise ExecutorError(msg)
     scope = scope_of(eval_, target.name)
     folders = [os.path.relpath(folder, eval_.root) if folder else "" for folder in (scope.folder, scope.eval_folder)]
     if digest and any(folder.startswith(os.pardir) for folder in folders):
         msg = f"the folder of target {target.name!r} is outside of the project {eval_.root}, which workers get"
         raise ExecutorError(msg)
-    return TargetJob(
+    job = TargetJob(
         target=f"{eval_.id}\t{target.name}",
         name=target.name,
         provider=target.provider,
@@ -125,3 +129,6 @@ def _make_job(  # noqa: PLR0913, PLR0917 - the parts of a job
         eval_folder=folders[1],
         with_raw=choice.with_raw,
     )
+    if env and not choice.allow_unencrypted and not cluster.is_private():
+        raise ExecutorError(unencrypted(job, cluster.address))
+    return job

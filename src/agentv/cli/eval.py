@@ -53,8 +53,7 @@ from agentv.cli.options import (
 @click.option(
     "--executor",
     metavar="ADDRESS",
-    default="local",
-    help="Run targets on `dask` or dask://HOST:PORT; local.",
+    help="Run targets on `dask`, `ray` or an address such as dask://HOST:PORT; local.",
 )
 @click.option("--no-ship", is_flag=True, help="Workers have the project at the same path: do not send it.")
 @click.option(

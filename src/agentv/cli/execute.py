@@ -111,11 +111,12 @@ def _prepare(args: EvalArgs) -> PreparedExecution:
     location = _find_location(evals, args, untrusted)
     secrets = address_secrets(location)
     prepared = prepare(evals, args.options, untrusted=untrusted, dry=args.dry_run, secrets=secrets)
-    if args.executor != "local":
+    address = args.executor or ("" if args.no_exec else evals[0].executor) or "local"
+    if address != "local" and not args.dry_run:
         from agentv.api.executors import ExecutorChoice  # noqa: PLC0415 - for few executions
 
         choice = ExecutorChoice(
-            address=args.executor,
+            address=address,
             ship=not args.no_ship,
             allow_unencrypted=args.allow_unencrypted,
             with_raw=(args.persist or evals[0].persist) == "full",

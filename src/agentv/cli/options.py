@@ -200,7 +200,7 @@ class EvalArgs(OutputArgs, frozen=True, kw_only=True):
     allow_env: tuple[str, ...]
     allow_host: tuple[str, ...]
     env_file: str | None
-    executor: str = "local"
+    executor: str | None = None
     no_ship: bool = False
     allow_unencrypted: bool = False
 

@@ -59,6 +59,7 @@ class ExpectedMessages(EvaluatorBase, kw_only=True):
         """Compare each turn with its part of the golden path; turns that did not take place made no calls."""
         tally = ConstraintTally()
         turns: list[dict[str, Any]] = []
+        failed: dict[str, Any] = {}
         for index, segment in enumerate(golden_segments(ctx.expected_messages or ())):
             part = ConstraintTally()
             wanted = expected_calls(segment)
@@ -68,12 +69,13 @@ class ExpectedMessages(EvaluatorBase, kw_only=True):
                 _leave_undecided(wanted, NO_TRACE, part)
             elif wanted:
                 turns.append({TURN: index + 1, **self._compare(ctx.turns[index], wanted, part)})
+                failed = failed or (turns[-1] if part.misses else {})
             tally.hits += [f"turn {index + 1}: {sentence}" for sentence in part.hits]
             tally.misses += [f"turn {index + 1}: {sentence}" for sentence in part.misses]
             tally.undecided += [f"turn {index + 1}: {sentence}" for sentence in part.undecided]
             tally.values += part.values
         status, score = tally.verdict(self.threshold, negate=self.negate)
-        details = {"turns": turns, "undecided": tally.undecided}
+        details = {**failed, "turns": turns, "undecided": tally.undecided}
         return self.result(status, score, tally.hits, tally.misses, details)
 
     def _evaluate_now(self, ctx: Context, wanted: Sequence[ToolCall]) -> EvaluatorResult:

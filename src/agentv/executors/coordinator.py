@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter, deque
 from contextlib import suppress
 from os import urandom
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.json import decode, encode
@@ -16,8 +16,10 @@ from agentv import __version__
 from agentv.errors import ExecutorError
 from agentv.executors.host import HostInfo, OpenReply, Reply, TargetJob, Task, python_version
 from agentv.jsonio import dump_json
-from agentv.model.response import UNREACHABLE, WORKER, WORKER_LOST, ProviderResponse
+from agentv.model.response import PRINTED, UNREACHABLE, WORKER, WORKER_LOST, ProviderResponse
 from agentv.providers.base import failure
+from agentv.providers.python.call import run_label
+from agentv.providers.python.printing import show_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -79,6 +81,13 @@ class Member:
             self.lost.set_result(None)
 
 
+class Pin(NamedTuple):
+    """Process that has a conversation."""
+
+    member: Member
+    process: str
+
+
 class ClusterExecutor:
     """Executor on the workers of a cluster: it submits no more tasks than there are free slots, in a fair order."""
 
@@ -88,14 +97,17 @@ class ClusterExecutor:
         jobs: Sequence[TargetJob],
         projects: Mapping[str, bytes],
         on_lost: Callable[[ExecutorError], None] | None = None,
+        *,
+        allow_unencrypted: bool = False,
     ) -> None:
         self._cluster = cluster
         self._jobs = {job.target: job for job in jobs}
         self._projects = projects
         self.on_lost = on_lost
+        self._allow_unencrypted = allow_unencrypted
         self._members: dict[str, Member] = {}
-        self._waiters: deque[tuple[asyncio.Future[Member], str | None]] = deque()
-        self._pins: dict[str, str] = {}
+        self._waiters: deque[tuple[asyncio.Future[Member], Member | None]] = deque()
+        self._pins: dict[str, Pin] = {}
         self._deaths: Counter[tuple[str, str, int, str | None]] = Counter()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._joining: set[str] = set()
@@ -140,6 +152,9 @@ class ClusterExecutor:
     async def _equip(self, member: Member) -> None:
         """Check the versions of a worker, send it the projects, and open all targets there."""
         self._check_versions(member)
+        for job in self._jobs.values():
+            if job.env and not self._allow_unencrypted and not self._cluster.is_private(member.worker):
+                raise ExecutorError(unencrypted(job, f"worker {member.worker}"))
         for digest, data in self._projects.items():
             if digest not in member.info.projects and (reason := await member.host.call("put", digest, data)):
                 msg = f"worker {member.worker} cannot unpack the project: {reason.decode()}"
@@ -212,7 +227,7 @@ class ClusterExecutor:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _acquire(self, pin: str | None) -> Member:
+    async def _acquire(self, pin: Member | None) -> Member:
         """Wait for a free slot, on one worker if the state of a conversation is there."""
         future: asyncio.Future[Member] = asyncio.get_running_loop().create_future()
         self._waiters.append((future, pin))
@@ -235,15 +250,15 @@ class ClusterExecutor:
 
     def _wake(self) -> None:
         """Give free slots to those who wait, the first one first."""
-        waiting: deque[tuple[asyncio.Future[Member], str | None]] = deque()
+        waiting: deque[tuple[asyncio.Future[Member], Member | None]] = deque()
         while self._waiters:
             future, pin = self._waiters.popleft()
             if future.done():
                 continue
-            if self._error is not None or (pin is not None and pin not in self._members):
+            if self._error is not None or (pin is not None and pin.lost.done()):
                 future.set_exception(_WorkerLostError())
                 continue
-            choices = self._members.values() if pin is None else (self._members[pin],)
+            choices = self._members.values() if pin is None else (pin,)
             member = max(choices, key=lambda each: each.free, default=None)
             if member is None or not member.free:
                 waiting.append((future, pin))
@@ -262,25 +277,42 @@ class ClusterExecutor:
                 for at in range(0, len(requests), MAX_BATCH)
                 for response in await self.invoke(target, requests[at : at + MAX_BATCH], timeout_s, batch=True)
             ]
-        first = requests[0]
         keys = [(target, request.id, request.repeat, request.persona_id) for request in requests]
-        is_stateful = first.is_conversation and self.targets[target].stateful
-        pin = self._pins.get(first.conversation_id, "") if is_stateful and first.turn > 1 else None
-        name = ""
+        held = self.targets[target].stateful and requests[0].is_conversation
+        conversation_id = requests[0].conversation_id if held else ""
+        pin = self._pins.get(conversation_id) if held and requests[0].turn > 1 else None
+        if pin is not None and pin.member.lost.done() and not self.targets[target].keeps_thread:
+            pin = None  # the request has the whole conversation, with which any other process can go on
+        name = "" if pin is None else pin.member.info.name
+        task = Task(
+            token=urandom(8).hex(),
+            target=target,
+            requests=tuple(requests),
+            timeout_s=timeout_s,
+            batch=batch,
+            alone=any(self._deaths[key] for key in keys),
+            conversation_id=conversation_id,
+            process="" if pin is None else pin.process,
+        )
         try:
-            member = await self._acquire(pin)
+            member = await self._acquire(None if pin is None else pin.member)
             name = member.info.name
-            if is_stateful:
-                self._pins[first.conversation_id] = member.worker
-            alone = not is_stateful and any(self._deaths[key] for key in keys)
-            reply = await self._run(member, target, requests, timeout_s, batch=batch, alone=alone)
+            if held:
+                self._pins.setdefault(conversation_id, Pin(member, task.process))
+            reply = await self._run(member, task)
         except _WorkerLostError:
             code = UNREACHABLE if self._error is not None or not name else WORKER_LOST
-            message = str(self._error) if self._error else f"worker {name or pin} was lost before it replied"
+            message = str(self._error or f"worker {name or 'of a free slot'} was lost before it replied")
             lost = failure("transport", message, retryable=True, code=code)
             return [_with_worker(lost, name)] * len(requests)
         if not reply.lost:
+            if held:
+                self._pins[conversation_id] = Pin(member, reply.process)
             return [_with_worker(response, name) for response in reply.responses]
+        if reply.process:  # another request had ended the process of this conversation
+            self._pins.pop(conversation_id, None)
+            lost = failure("transport", f"worker {name}: {reply.lost}", retryable=True, code=WORKER_LOST)
+            return [_with_worker(lost, name)]
         if len(requests) > 1:
             self._deaths.update(keys)
             middle = len(requests) // 2
@@ -292,18 +324,15 @@ class ClusterExecutor:
         lost = failure("transport", message, retryable=deaths < MAX_DEATHS, code=WORKER_LOST)
         return [_with_worker(lost, name)]
 
-    async def _run(  # noqa: PLR0913 - the parts of a task
-        self, member: Member, target: str, requests: Sequence[Request], timeout_s: float, *, batch: bool, alone: bool
-    ) -> Reply:
-        token = urandom(8).hex()
-        task = Task(token=token, target=target, requests=tuple(requests), timeout_s=timeout_s, batch=batch, alone=alone)
+    async def _run(self, member: Member, task: Task) -> Reply:
+        token, count = task.token, len(task.requests)
         try:
-            async with asyncio.timeout(timeout_s + EXTRA_S):
+            async with asyncio.timeout(task.timeout_s + EXTRA_S):
                 reply = decode(await member.call("invoke", token, dump_json(task)), type=Reply)
         except TimeoutError:
             self._spawn(self._cancel(member, token))
-            late = failure("timeout", f"no reply within {timeout_s:g} s, and none from the worker after it")
-            return Reply(token=token, responses=(late,) * len(requests))
+            late = failure("timeout", f"no reply within {task.timeout_s:g} s, and none from the worker after it")
+            return Reply(token=token, responses=(late,) * count)
         except asyncio.CancelledError:
             await asyncio.shield(asyncio.ensure_future(self._cancel(member, token)))
             raise
@@ -311,9 +340,9 @@ class ClusterExecutor:
             self._drop(member)
             raise
         self._release(member)
-        if not reply.lost and (reply.token != token or len(reply.responses) != len(requests)):
+        if not reply.lost and (reply.token != token or len(reply.responses) != count):
             wrong = failure("protocol", "the worker replied to another task")
-            return Reply(token=token, responses=(wrong,) * len(requests))
+            return Reply(token=token, responses=(wrong,) * count)
         return reply
 
     async def _cancel(self, member: Member, token: str) -> None:
@@ -328,11 +357,10 @@ class ClusterExecutor:
 
     async def end_conversation(self, target: str, conversation_id: str) -> None:
         """Release the state of a conversation on its worker."""
-        worker = self._pins.pop(conversation_id, None)
-        member = None if worker is None else self._members.get(worker)
-        if member is not None:
+        pin = self._pins.pop(conversation_id, None)
+        if pin is not None and not pin.member.lost.done():
             with suppress(_WorkerLostError):
-                await member.call("end_conversation", target, conversation_id)
+                await pin.member.call("end_conversation", target, conversation_id)
 
     async def close(self) -> None:
         """End all processes on workers, and disconnect."""
@@ -343,6 +371,12 @@ class ClusterExecutor:
             async with asyncio.timeout(EXTRA_S):
                 await asyncio.gather(*(member.call("close") for member in members), return_exceptions=True)
         await self._cluster.close()
+
+
+def unencrypted(job: TargetJob, receiver: str) -> str:
+    """Return the error of a target whose variables would leave this machine unencrypted."""
+    about = f"target {job.name!r} would send {', '.join(job.env)} unencrypted to {receiver}"
+    return f"{about}: use a tls:// address, or --allow-unencrypted"
 
 
 def _with_worker(response: ProviderResponse, name: str) -> ProviderResponse:
@@ -362,7 +396,11 @@ class RemoteSession:
 
     async def invoke_within(self, request: Request, timeout_s: float) -> ProviderResponse:
         """Return the reply to a request."""
-        return (await self._executor.invoke(self._target, (request,), timeout_s))[0]
+        response = (await self._executor.invoke(self._target, (request,), timeout_s))[0]
+        printed = (response.metadata or {}).get(PRINTED)
+        for line in printed.splitlines() if isinstance(printed, str) else ():
+            show_line(run_label(request, self._target.rpartition("\t")[2]), line)
+        return response
 
     async def invoke_many_within(self, requests: Sequence[Request], timeout_s: float) -> Sequence[ProviderResponse]:
         """Return the replies to a batch."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from agentv.errors import ExecutorError
-from agentv.executors.host import Host
+from agentv.executors.host import Host, is_own_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 CONNECT_S = 5.0
 LOCAL_SLOTS = 10
 """Slots of all workers that are started on this machine."""
-_LOOPBACK = ("127.", "localhost", "[::1]")
 
 
 def _silence_loggers() -> None:
@@ -52,11 +51,10 @@ class DaskCluster:
         self._client: Any = None
         self._local: Any = None
 
-    @property
-    def is_private(self) -> bool:
-        """True on this machine, or with TLS."""
-        host = self.address.partition("://")[2]
-        return not host or self.address.startswith("tls://") or host.startswith(_LOOPBACK)
+    def is_private(self, worker: str = "") -> bool:
+        """Tell whether the scheduler or a worker is on this machine, or TLS is used."""
+        scheme, _, host = (worker or self.address).partition("://")
+        return not host or scheme == "tls" or is_own_address(host.rpartition(":")[0])
 
     async def open(self) -> None:
         """Connect, or start a cluster on this machine."""

@@ -66,6 +66,10 @@ class Task(Struct, frozen=True, kw_only=True):
     batch: bool = False
     alone: bool = False
     """`True` to run in a child process of its own, because an earlier one ended during this task."""
+    conversation_id: str = ""
+    """Conversation whose further turns belong to the same child process."""
+    process: str = ""
+    """Child process of the earlier turns of the conversation, if it has any there."""
 
 
 class Reply(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -75,6 +79,8 @@ class Reply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     responses: tuple[ProviderResponse, ...] = ()
     lost: str = ""
     """Reason, if the child process ended before it replied."""
+    process: str = ""
+    """Child process that replied."""
 
 
 class HostInfo(Struct, frozen=True, kw_only=True):
@@ -93,7 +99,9 @@ class OpenReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     batch: bool = False
     """`True` if its session takes several requests at once."""
     stateful: bool = False
-    """`True` if the turns of a conversation belong to one worker."""
+    """`True` if the turns of a conversation belong to one process."""
+    keeps_thread: bool = False
+    """`True` if a turn carries only its own message, so that no other process can go on with the conversation."""
 
 
 def python_version() -> str:
@@ -167,7 +175,7 @@ class Child:
         code = None if self._process is None else self._process.returncode
         how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
         text = self._stderr.decode(errors="replace").strip()
-        return f"the process that ran it ended {how}" + (f": {text}" if text else "")
+        return f"the process that ran it ended {how}" + (f"; its last output: {text}" if text else "")
 
     def kill(self) -> None:
         """Kill the process with its group; the programs of its agents are ended by its watcher."""
@@ -198,6 +206,8 @@ class Host:
         self._jobs: dict[str, bytes] = {}
         self._child: Child | None = None
         self._extra: set[Child] = set()
+        self._own: dict[str, Child] = {}
+        """Child processes of conversations that run alone."""
         self._starting: asyncio.Lock | None = None
         self._watch: asyncio.Task[None] | None = None
         self._tasks: dict[str, Child] = {}
@@ -233,14 +243,15 @@ class Host:
         task = decode(data, type=Task)
         child = None
         try:
-            child = await (self._new_child() if task.alone else self._main_child())
+            child = await (self._own_child(task.conversation_id) if task.alone else self._main_child())
             self._tasks[token] = child
             return await child.send("invoke", token, data)
         except (OSError, ConnectionError) as error:
+            self._own.pop(task.conversation_id, None)
             return encode(Reply(token=token, lost=str(error)))
         finally:
             self._tasks.pop(token, None)
-            if child is not None and task.alone:
+            if child is not None and task.alone and not task.conversation_id:
                 self._extra.discard(child)
                 await child.close()
 
@@ -256,11 +267,16 @@ class Host:
 
     async def end_conversation(self, target: str, conversation_id: str) -> bytes:
         """Release the state of a conversation."""
-        if self._child is not None and not self._child.is_closed:
+        own = self._own.pop(conversation_id, None)
+        child = own or self._child
+        if child is not None and not child.is_closed:
             data = encode([target, conversation_id])
             with suppress(ConnectionError, TimeoutError):
                 async with asyncio.timeout(_CLOSE_S):
-                    await self._child.send("end", f"end-{os.urandom(6).hex()}", data)
+                    await child.send("end", f"end-{os.urandom(6).hex()}", data)
+        if own is not None:
+            self._extra.discard(own)
+            await own.close()
         return b""
 
     async def beat(self) -> bytes:
@@ -291,6 +307,12 @@ class Host:
                 self._extra.discard(self._child)
             return self._child
 
+    async def _own_child(self, conversation_id: str) -> Child:
+        child = self._own.get(conversation_id) or await self._new_child()
+        if conversation_id:
+            self._own[conversation_id] = child
+        return child
+
     async def _new_child(self) -> Child:
         if self._is_closed:
             msg = "the worker lost its coordinator"
@@ -301,6 +323,18 @@ class Host:
         for job in self._jobs.values():
             await child.send("open", f"open-{os.urandom(6).hex()}", job)
         return child
+
+
+def is_own_address(host: str) -> bool:
+    """Tell whether a host is this machine: only its own addresses can be bound."""
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_DGRAM)
+        for family, kind, protocol, _, address in found:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.bind(address)
+    except OSError:
+        return False
+    return bool(found)
 
 
 def project_cache() -> Path:

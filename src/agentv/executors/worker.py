@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from agentv.protocols import OpenProvider
 
 _CHUNK = 1 << 16
+_PROCESS = os.urandom(8).hex()
+"""Name of this process."""
 _EXIT_S = 2.5
 
 
@@ -58,7 +60,8 @@ class WorkerTarget:
             responses = list(await attempt_many(self.provider.batch, task.requests, policy))
         else:
             responses = [await self._run(request, policy) for request in task.requests]
-        return Reply(token=task.token, responses=tuple([self._finish(response) for response in responses]))
+        finished = tuple([self._finish(response) for response in responses])
+        return Reply(token=task.token, responses=finished, process=_PROCESS)
 
     async def _run(self, request: Request, policy: RetryPolicy) -> ProviderResponse:
         try:
@@ -153,16 +156,21 @@ class Worker:
         limit = getattr(provider, "max_output_bytes", None) or MAX_BYTES
         follow = partial(follow_trace_ref, read=files.read)
         self._targets[job.target] = WorkerTarget(job, opened, follow, max(limit, 1 << 16))
-        stateful = opened.settings.conversation_mode == "thread" or isinstance(opened.session, ConversationSession)
+        keeps_thread = opened.settings.conversation_mode == "thread"
+        stateful = keeps_thread or isinstance(opened.session, ConversationSession)
         failed = getattr(opened.session, "load_failure", None)
         error_text = failed.error.message if isinstance(failed, ProviderResponse) and failed.error else ""
-        return encode(OpenReply(error=error_text, batch=opened.batch is not None, stateful=stateful))
+        has_batch = opened.batch is not None
+        return encode(OpenReply(error=error_text, batch=has_batch, stateful=stateful, keeps_thread=keeps_thread))
 
     async def _invoke(self, data: bytes) -> bytes:
         task = decode(data, type=Task)
         target = self._targets.get(task.target)
         if not isinstance(target, WorkerTarget):
             return encode(Reply(token=task.token, lost="the target is not open in this process"))
+        if task.process not in {"", _PROCESS}:
+            lost = "the process that had the conversation has ended"
+            return encode(Reply(token=task.token, lost=lost, process=_PROCESS))
         return dump_json(await target.run(task))
 
     async def _cancel(self, data: bytes) -> bytes:

@@ -68,9 +68,8 @@ class Cluster(Protocol):
         """Address, for messages."""
         ...
 
-    @property
-    def is_private(self) -> bool:
-        """`True` if the connections stay on this machine or are encrypted."""
+    def is_private(self, worker: str = "") -> bool:
+        """Tell whether the connection to the engine, or to a worker, stays on this machine or is encrypted."""
         ...
 
     async def open(self) -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from agentv.protocols.executors import TimedSession
     from agentv.run.options import RunOptions
 
+    Stops = Callable[[], bool]
 
 T = TypeVar("T")
 
@@ -104,9 +105,8 @@ class RetryPolicy(NamedTuple):
     def resolve(cls, options: RunOptions, settings: ProviderSettings, limits: Limits) -> RetryPolicy:
         """Return the policy of the options, else of the target, else of the eval, else the default."""
         retries = (options.retries, settings.retries, limits.retries, DEFAULT_RETRIES)
-        timeout_s = options.timeout_s or settings.timeout_s or limits.timeout_s or DEFAULT_TIMEOUT_S
         return cls(
-            timeout_s=timeout_s,
+            timeout_s=options.timeout_s or settings.timeout_s or limits.timeout_s or DEFAULT_TIMEOUT_S,
             retries=next(count for count in retries if count is not None),
             retry_timeouts=settings.retry_timeouts,
             is_live=settings.is_live,
@@ -249,10 +249,10 @@ async def try_run(  # noqa: PLR0913 - the last two are for turns of conversation
     """
     history = AttemptHistory(request, scope)
     limiter = policy.limiter or RateLimiter()
-    keeps_slot = slot is not None
     try:
         while True:
-            permit = (limiter.try_acquire() if slot is None else None) or await _acquire((history,), limiter, slot)
+            at_once = limiter.try_acquire() if slot is None else None
+            permit = at_once or await _acquire((history,), limiter, slot, is_stopping)
             if not isinstance(permit, Permit):
                 return None if permit is None else history.reject(permit)
             responses: tuple[ProviderResponse, ...] = ()
@@ -264,7 +264,7 @@ async def try_run(  # noqa: PLR0913 - the last two are for turns of conversation
                 setattr(error, LOG, history.interrupted_log())
                 raise
             finally:
-                limiter.release(permit, responses, keeps_slot=keeps_slot)
+                limiter.release(permit, responses, keeps_slot=slot is not None)
             outcome = _add(history, responses[0], policy)
             if was_broken and is_unreachable(responses[0].error):
                 return None  # the run that broke the circuit has reported the error
@@ -338,7 +338,7 @@ async def within_run_timeout(
 
 
 async def _acquire(
-    histories: Sequence[AttemptHistory], limiter: RateLimiter, slot: Slot | None = None
+    histories: Sequence[AttemptHistory], limiter: RateLimiter, slot: Slot | None = None, stops: Stops = bool
 ) -> Permit | ResponseError | None:
     """Wait for a permit to send the next requests of these runs, or the next turn of a conversation."""
     has_slot = slot is not None and slot.is_held
@@ -346,6 +346,9 @@ async def _acquire(
     if permit is None:
         tokens = sum(_estimate_tokens(history.request) for history in histories) if limiter.counts_tokens else 0.0
         permit = await limiter.acquire(len(histories), tokens, has_slot=has_slot)
+        if isinstance(permit, Permit) and not (has_slot or histories[0].log) and stops():
+            limiter.release(permit)  # the execution stopped while it waited, and nothing of it was sent
+            return None
     if slot is not None and isinstance(permit, Permit):
         slot.is_held = True
     if isinstance(permit, Permit):

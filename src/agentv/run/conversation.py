@@ -164,6 +164,8 @@ class _Conversation:
         self._messages = request.input_messages
         self._exchanges: list[Exchange] = []
         self._texts: list[tuple[str, str]] = []
+        self._user: tuple[Message, ...] = ()
+        """Message of the user in the turn that was sent last."""
         self._log: list[Attempt] = []
         self._thread_id: str | None = None
         self.mode = provider.settings.conversation_mode
@@ -223,7 +225,7 @@ class _Conversation:
 
     async def _exchange(self, step: Say, is_stopping: Callable[[], bool]) -> Exchange | None:
         """Send one message of the user; return its turn, or `None` if the execution stops before."""
-        user = () if step.message is None else (step.message,)
+        self._user = user = () if step.message is None else (step.message,)
         turn = len(self._exchanges) + 1
         if turn > 1 and self.mode == "thread" and self._thread_id is None:
             error = ResponseError(kind="protocol", message=NO_THREAD)
@@ -268,9 +270,9 @@ class _Conversation:
         partial = getattr(cancelled, PARTIAL_REPLY, None)
         exchanges = list(self._exchanges)
         if isinstance(partial, ProviderResponse):
-            exchanges.append(Exchange((), partial))
-        if exchanges:
-            setattr(cancelled, PARTIAL_REPLY, replace(combine_turns(exchanges, history), ended_by="error"))
+            exchanges.append(Exchange(self._user, partial))
+        whole = combine_turns(exchanges, history) if exchanges else ProviderResponse()
+        setattr(cancelled, PARTIAL_REPLY, replace(whole, ended_by="error"))
 
     async def close(self, limiter: RateLimiter) -> None:
         """Give back the slot, and let the provider release the state of the conversation."""

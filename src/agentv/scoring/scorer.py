@@ -1,6 +1,7 @@
 """Scoring of one reply: context, evaluation, and the outcome of the case."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from msgspec import UNSET
@@ -8,12 +9,13 @@ from msgspec.structs import replace
 
 from agentv.errors import EvaluationError, UndecidedError
 from agentv.evals import ConfiguredEvaluator
+from agentv.model.conversation import Message
 from agentv.model.request import CONVERSATION, EACH_TURN, Case, OneTurn, Over, Scope
 from agentv.model.response import TRACE_REF, ProviderResponse, ResponseError, Unread
 from agentv.model.results import DiffLabels, EvaluatorResult, RunResult, Verdict
 from agentv.protocols import Context, Evaluator, JudgeClient
 from agentv.scoring.calls import Calls, join_calls, resolve_calls
-from agentv.scoring.turns import MESSAGE_PATH, agent_view, split_turns
+from agentv.scoring.turns import MESSAGE_PATH, agent_view, golden_segments, is_golden_path, split_turns
 
 # A mean of tenths must not miss a threshold of 0.3 by the last bit of a float.
 TOLERANCE = 1e-9
@@ -180,19 +182,26 @@ class CaseScorer:
         known = join_calls(calls, replies)
         if not response.success:
             return known, None
-        scripted = self._case.turns or ()
+        expected = self._expected_in_turns()
         before = self._case.input_messages
         turns = []
         for index, (exchange, calls_of_turn) in enumerate(zip(exchanges, calls, strict=True)):
             case = replace(
                 self._case,
                 input_messages=(*before, *exchange.user),
-                expected_messages=scripted[index].expected_messages if index < len(scripted) else None,
+                expected_messages=expected[index] if index < len(expected) else None,
                 turns=UNSET,
             )
             turns.append(self._context(exchange.response, calls_of_turn, case))
             before = (*before, *exchange.messages)
         return known, self._context(agent_view(response, replies), known, self._case, tuple(turns))
+
+    def _expected_in_turns(self) -> list[tuple[Message, ...] | None]:
+        """Return the expected messages of each turn: its own, else its part of the golden path of the case."""
+        own = [turn.expected_messages for turn in self._case.turns or ()]
+        whole = self._case.expected_messages or ()
+        parts = golden_segments(whole) if is_golden_path(whole) else []
+        return [mine or part for mine, part in zip_longest(own, parts)]
 
     def _context(
         self, response: ProviderResponse, known: Calls, case: Case, turns: tuple[Context, ...] = ()

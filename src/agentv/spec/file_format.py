@@ -327,5 +327,7 @@ class ProjectEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Prices of models by name, which override the table of agentv; `*` matches any characters."""
     tools: list[Annotated[str, Meta(min_length=1)] | ToolEntry] = []
     """The tools of the agent: names or definitions, for `agentv coverage`."""
+    executor: Annotated[str, Meta(min_length=1)] | None = None
+    """The workers that run the targets: `local` by default, `dask`, `ray`, or an address such as `dask://HOST:PORT`."""
     persist: Literal["summary", "messages", "full"] | None = None
     """Data of a run to store: its result, also the conversation (the default), or everything that the agent sent."""

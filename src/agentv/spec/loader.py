@@ -179,6 +179,7 @@ class Loader:
             judge=judges.default,
             judges=judges.used,
             store=self._project.store,
+            executor=self._project.executor,
             persist=self._project.persist,
             is_settled=self._is_settled(entry),
             count=counts.count,

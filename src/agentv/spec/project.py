@@ -42,6 +42,7 @@ class Project(NamedTuple):
     warnings: tuple[Problem, ...] = ()
     file: Path | None = None
     store: str | None = None
+    executor: str | None = None
     persist: Persist | None = None
     prices: dict[str, Price] = {}
     judge: str | None = None
@@ -130,6 +131,7 @@ def load_project(path: Path) -> Project:
         (*source.warnings, *(source.locate(as_warning(warning)) for check in checks for warning in check.warnings)),
         path,
         store=entry.store,
+        executor=entry.executor,
         persist=entry.persist,
         prices=entry.prices,
         judge=entry.judge,

@@ -1,12 +1,13 @@
-"""Conformance kit for providers: `provider_conformance` and `assert_conforms`."""
+"""Conformance kits for providers and for executors."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from agentv.testing.checks import LIFECYCLE_CHECKS, REPLY_CHECKS
 from agentv.testing.conversations import CONVERSATION_CHECKS
-from agentv.testing.subject import ConformanceError, Subject, plain_request, run_in_new_loop
+from agentv.testing.executors import assert_executor_conforms, executor_conformance
+from agentv.testing.subject import Check, Subject, plain_request, run_check, run_in_new_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,15 +15,6 @@ if TYPE_CHECKING:
 
     from agentv.model.request import Request
     from agentv.testing.subject import Make
-
-
-class Check(NamedTuple):
-    """Result of one check."""
-
-    name: str
-    status: Literal["pass", "fail", "skipped"]
-    sentence: str
-    """Property that holds or does not, or the reason why it was not checked."""
 
 
 def provider_conformance(  # noqa: PLR0913 - variants of the target
@@ -68,15 +60,13 @@ def _run_check(check: Any, subject: Subject) -> Check:
     lacking = [need for need in getattr(check, "needs", ()) if getattr(subject, need) is None]
     if lacking:
         return Check(name, "skipped", f"not looked at: give `{lacking[0]}`")
-    try:
-        reason = run_in_new_loop(lambda: check(subject))
-    except ConformanceError as error:
-        return Check(name, "fail", str(error))
-    except Exception as error:  # noqa: BLE001 - a provider may raise anything
-        return Check(name, "fail", f"{type(error).__name__}: {error}")
-    if reason:
-        return Check(name, "skipped", reason)
-    return Check(name, "pass", check.__doc__.strip())
+    return run_in_new_loop(lambda: run_check(check, subject))
 
 
-__all__ = ["Check", "assert_conforms", "provider_conformance"]
+__all__ = [
+    "Check",
+    "assert_conforms",
+    "assert_executor_conforms",
+    "executor_conformance",
+    "provider_conformance",
+]

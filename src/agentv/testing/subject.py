@@ -6,7 +6,7 @@ import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from agentv.errors import SpecError
 from agentv.model.conversation import Message
@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 REQUEST_TIMEOUT_S = 60.0
 """Time limit of a single request."""
+
+
+class Check(NamedTuple):
+    """Result of one check."""
+
+    name: str
+    status: Literal["pass", "fail", "skipped"]
+    sentence: str
+    """Property that holds or does not, or the reason why it was not checked."""
 
 
 class Subject(NamedTuple):
@@ -129,3 +138,17 @@ def run_in_new_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return asyncio.run(work())
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(lambda: asyncio.run(work())).result()
+
+
+async def run_check(check: Callable[[Any], Coroutine[Any, Any, str | None]], subject: object) -> Check:
+    """Run a check on a subject; its docstring is what holds if it passes."""
+    name = check.__name__.replace("_", " ")
+    try:
+        reason = await check(subject)
+    except ConformanceError as error:
+        return Check(name, "fail", str(error))
+    except Exception as error:  # noqa: BLE001 - a provider may raise anything
+        return Check(name, "fail", f"{type(error).__name__}: {error}")
+    if reason:
+        return Check(name, "skipped", reason)
+    return Check(name, "pass", (check.__doc__ or "").strip())
