@@ -129,9 +129,8 @@ def test_it_conforms(network: Callable[..., list[str]], env: dict[str, str], tmp
     assert [line for line in lines if not line.startswith("pass:")] == []
 
 
-@pytest.mark.usefixtures("head")
 def test_killed_workers_lose_no_run_and_repeat_none(
-    network: Callable[..., list[str]], env: dict[str, str], tmp_path: Path
+    head: int, network: Callable[..., list[str]], env: dict[str, str], tmp_path: Path
 ) -> None:
     is_over = threading.Event()
     killed = 0
@@ -139,7 +138,7 @@ def test_killed_workers_lose_no_run_and_repeat_none(
     def kill() -> None:
         nonlocal killed
         while not is_over.wait(2):
-            for pid in _actors(env)[:1]:
+            for pid in _actors(head)[:1]:
                 os.kill(pid, signal.SIGKILL)
                 killed += 1
 
@@ -158,13 +157,14 @@ def test_killed_workers_lose_no_run_and_repeat_none(
     assert not re.search(r"raylet|ray::|WARNING", errors)
 
 
-def _actors(env: dict[str, str]) -> list[int]:
-    """Return the processes of our actors, which Ray names after their class and which have our token."""
+def _actors(head: int) -> list[int]:
+    """Return the processes of actors, which Ray names after their class, in the network of the head."""
+    network = Path(f"/proc/{head}/ns/net").readlink()
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             is_actor = (path / "cmdline").read_bytes().startswith(b"ray::Host")
-            if is_actor and env["RAY_AUTH_TOKEN"].encode() in (path / "environ").read_bytes():
+            if is_actor and (path / "ns" / "net").readlink() == network:
                 found.append(int(path.name))
     return found
 

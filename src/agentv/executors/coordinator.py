@@ -45,6 +45,10 @@ class _WorkerLostError(Exception):
     """The worker of a request was lost."""
 
 
+class _UnusableWorkerError(ExecutorError):
+    """A worker failed in a way that may pass, such as by its end."""
+
+
 class ExecutorSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Settings of an executor that are not in its address."""
 
@@ -131,7 +135,11 @@ class ClusterExecutor:
         if not found:
             msg = f"{self._cluster.address} has no workers: start some, then run again"
             raise ExecutorError(msg)
-        await asyncio.gather(*(self._join(worker, slots) for worker, slots in found.items()))
+        joined = [self._join(worker, slots) for worker, slots in found.items()]
+        errors = [error for error in await asyncio.gather(*joined, return_exceptions=True) if error is not None]
+        lasting = [error for error in errors if not isinstance(error, _UnusableWorkerError)]
+        if lasting or not self._members:
+            raise (lasting or errors)[0]
         self._spawn(self._heartbeat())
 
     async def _join(self, worker: str, slots: int) -> None:
@@ -145,7 +153,7 @@ class ClusterExecutor:
             raise
         except Exception as error:
             msg = f"worker {worker} cannot be used: {type(error).__name__}: {error}"
-            raise ExecutorError(msg) from error
+            raise _UnusableWorkerError(msg) from error
         self._members[worker] = member
         self._wake()
 
