@@ -9,12 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from agentv.testing import assert_executor_conforms
+from tests.support.processes import descendants, has_words, is_alive, kill_tree
 
 pytest.importorskip("distributed")
 
@@ -30,34 +32,59 @@ def answer(prompt: str) -> str:
 CHECK = "evaluators: [{type: contains, value: hello}]"
 
 
+class DaskProcesses(NamedTuple):
+    """Scheduler and workers of a test."""
+
+    address: str
+    scheduler: int
+    nannies: int
+
+    def workers(self) -> list[int]:
+        """Return the processes of workers: those below their nannies that Python's own forkserver did not start."""
+        return [pid for pid in descendants(self.nannies) if has_words(pid, b"spawn_main")]
+
+
 @pytest.fixture(scope="module")
-def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("dask")
+def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskProcesses]:
+    with _started(tmp_path_factory.mktemp("dask")) as found:
+        yield found
+
+
+@pytest.fixture
+def scheduler(dask: DaskProcesses) -> str:
+    return dask.address
+
+
+@contextmanager
+def _started(folder: Path, workers: int = 2, **env: str) -> Iterator[DaskProcesses]:
     log = folder / "log"
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
     with log.open("w") as out:
         main = subprocess.Popen([*command, "--no-dashboard"], stdout=out, stderr=out, cwd=folder)
-    address = _wait_for(log, r"Scheduler at:\s+(tcp://\S+)")
-    worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nworkers", "2", "--nthreads", "4"]
-    workers = subprocess.Popen(
-        [*worker, "--no-dashboard", "--host", "127.0.0.1"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=folder,
-    )
-    for _ in range(20):
-        if len(_worker_pids(address.partition("://")[2])) == 2:
-            break
-    yield address.replace("tcp://", "dask://")
-    for process in (workers, main):
+        address = _wait_for(log, r"Scheduler at:\s+(tcp://\S+)")
+        worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "4", "--no-dashboard"]
+        nannies = subprocess.Popen(
+            [*worker, "--nworkers", str(workers), "--host", "127.0.0.1"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            env={**os.environ, **env},
+        )
+    _wait_for(log, rf"(?s)(?:Register worker.*){{{workers}}}")
+    yield DaskProcesses(address.replace("tcp://", "dask://"), main.pid, nannies.pid)
+    for process in (nannies, main):
         process.terminate()
-        process.wait(20)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            kill_tree(process.pid)
+            process.wait(10)
 
 
 def _wait_for(log: Path, pattern: str) -> str:
     for _ in range(300):
         if found := re.search(pattern, log.read_text()):
-            return found[1]
+            return found[found.re.groups]
         time.sleep(0.1)
     raise AssertionError(log.read_text())
 
@@ -109,16 +136,14 @@ def test_the_time_limit_holds_on_the_worker(scheduler: str, tmp_path: Path) -> N
         os.kill(pid, 0)
 
 
-def test_killed_workers_lose_no_run_and_repeat_none(scheduler: str, tmp_path: Path) -> None:
-    address = scheduler.partition("://")[2]
+def test_killed_workers_lose_no_run_and_repeat_none(dask: DaskProcesses, tmp_path: Path) -> None:
     is_over = threading.Event()
     killed = 0
 
     def kill() -> None:
         nonlocal killed
         while not is_over.wait(2):
-            pids = _worker_pids(address)
-            if pids:
+            if pids := dask.workers():
                 os.kill(pids[0], signal.SIGKILL)
                 killed += 1
 
@@ -126,24 +151,13 @@ def test_killed_workers_lose_no_run_and_repeat_none(scheduler: str, tmp_path: Pa
     thread.start()
     try:
         cases = _cases(*["sleep 0.5"] * 80)
-        records, errors = _evaluate(tmp_path, scheduler, PYTHON, cases, "--retries", "5")
+        records, errors = _evaluate(tmp_path, dask.address, PYTHON, cases, "--retries", "5")
     finally:
         is_over.set()
         thread.join()
     assert killed >= 2
     assert sorted(record["case_id"] for record in records) == sorted(f"c{at}" for at in range(80)), errors
     assert {record["status"] for record in records} == {"pass"}
-
-
-def _worker_pids(address: str) -> list[int]:
-    """Return the processes of workers: children of nannies that listen, found by their command line."""
-    code = (
-        "import sys, distributed\n"
-        "c = distributed.Client(sys.argv[1], timeout=5)\n"
-        "import os\nprint(*c.run(os.getpid).values())\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code, f"tcp://{address}"], capture_output=True, text=True, check=False)
-    return [int(word) for word in done.stdout.split()]
 
 
 def test_dask_conforms(scheduler: str) -> None:
