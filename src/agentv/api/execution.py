@@ -114,7 +114,8 @@ class PreparedExecution(Struct, frozen=True, kw_only=True):
     def concurrency(self) -> int:
         """The largest number of runs that are active at once."""
         limits = [eval_.limits.max_concurrency for eval_ in self.evals if eval_.limits.max_concurrency]
-        return self.options.max_concurrency or max(limits, default=DEFAULT_CONCURRENCY)
+        usual = DEFAULT_CONCURRENCY if self.remote is None else self.remote.slots
+        return self.options.max_concurrency or max(limits, default=usual)
 
 
 def prepare(  # noqa: PLR0913 - what may be given beside evals and options

@@ -89,11 +89,14 @@ class RemoteTargets:
             self._engine.broken = error
             self._engine.halt()
 
+    @property
+    def slots(self) -> int:
+        """Number of requests that may run at the same time; at least 1."""
+        return max(1, 0 if self.executor is None else self.executor.slots)
+
     def describe(self) -> str:
         """Return the workers and slots that there are now."""
-        if self.executor is None:
-            return ""
-        workers, slots = self.executor.workers, self.executor.slots
+        workers, slots = (0, 0) if self.executor is None else (self.executor.workers, self.executor.slots)
         return f"{workers:,} worker{'s' * (workers != 1)}, {slots:,} slot{'s' * (slots != 1)}"
 
 
@@ -107,10 +110,7 @@ async def open_executor(prepared: PreparedExecution, choice: ExecutorChoice) -> 
     opened = dict(prepared.opened)
     async with open_remote(choice, prepared.evals, prepared.providers, opened, remote.stop) as executor:
         remote.executor = executor
-        options = prepared.options
-        if options.max_concurrency is None:
-            options = replace(options, max_concurrency=executor.slots or 1)
-        yield replace(prepared, opened=opened, remote=remote, options=options)
+        yield replace(prepared, opened=opened, remote=remote)
 
 
 @asynccontextmanager

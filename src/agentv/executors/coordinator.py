@@ -190,7 +190,8 @@ class ClusterExecutor:
                 async with asyncio.timeout(BEAT_TIMEOUT_S):
                     found = await self._cluster.workers()
             except Exception as error:  # noqa: BLE001 - engines raise what they like
-                self._fail(f"the connection to {self._cluster.address} was lost ({type(error).__name__}: {error})")
+                reason = f"{error}" or f"no answer within {BEAT_TIMEOUT_S:g} s"
+                self._fail(f"the connection to {self._cluster.address} was lost ({reason})")
                 return
             for worker, member in list(self._members.items()):
                 if worker not in found or member.lost.done():
@@ -229,6 +230,7 @@ class ClusterExecutor:
             self.on_lost(self._error)
         for member in list(self._members.values()):
             self._drop(member)
+        self._wake()  # those who wait, also if no worker was left
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
