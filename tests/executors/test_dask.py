@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from agentv.testing import assert_executor_conforms
-from tests.support.processes import descendants, has_words, is_alive, kill_tree
+from tests.support.processes import descendants, has_words, kill_tree
 
 pytest.importorskip("distributed")
 
