@@ -102,7 +102,7 @@ soak: $(READY) ## the long random tests, and the property tests with all of thei
 	@$(BIN)/python -m pytest -q -m 'soak or hypothesis' --hypothesis-profile=thorough $(ARGS)
 
 engines: $(READY) $(RAY)/.stamp ## run agents on a real Ray, which has an environment of its own
-	@$(BIN)/python -m pytest -q -n 1 -m engine $(ARGS)
+	@$(BIN)/python -m pytest -q -n 0 -m engine tests/executors $(ARGS)
 
 record-samples: ## record tests/data/replies anew, with the real libraries (ARGS=strands for one)
 	@$(PYTHON) tests/data/record $(ARGS)

@@ -196,6 +196,52 @@ def test_workers_that_cannot_be_used_are_named(cluster: InProcessCluster, messag
         asyncio.run(run())
 
 
+def test_a_worker_that_ends_while_it_starts_keeps_no_other_from_running(tmp_path: Path) -> None:
+    class Unsteady(InProcessCluster):
+        async def start(self, worker: str, lease_s: float) -> InProcessHost:
+            if worker == "worker-0":
+                msg = "killed"
+                raise ConnectionError(msg)
+            return await super().start(worker, lease_s)
+
+    async def run() -> None:
+        async with opened(tmp_path, Unsteady(workers=2)) as executor:
+            assert executor.workers == 1
+            assert (await RemoteSession(executor, "e\tagent").invoke(request("hello"))).success
+        async with opened(tmp_path, Unsteady(workers=1)):
+            pass
+
+    with pytest.raises(ExecutorError, match="worker worker-0 cannot be used: ConnectionError: killed"):
+        asyncio.run(run())
+
+
+def test_requests_that_wait_end_when_the_engine_is_lost_after_its_workers(tmp_path: Path) -> None:
+    class Lost(InProcessCluster):
+        is_lost = False
+
+        async def workers(self) -> Mapping[str, int]:
+            if self.is_lost:
+                msg = "gone"
+                raise ConnectionError(msg)
+            return self.names
+
+    async def run() -> None:
+        cluster = Lost()
+        async with opened(tmp_path, cluster) as executor:
+            session = RemoteSession(executor, "e\tagent")
+            cluster.names = {}
+            async with asyncio.timeout(10):
+                while executor.workers:  # noqa: ASYNC110 - the heartbeat sets no event
+                    await asyncio.sleep(0.05)
+                waiting = asyncio.ensure_future(session.invoke(request("hello")))
+                cluster.is_lost = True
+                error = (await waiting).error
+            assert error is not None
+            assert "the connection to here was lost (gone): runs without a result can be resumed" in error.message
+
+    asyncio.run(run())
+
+
 def test_a_project_that_is_too_large_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model.bin").write_bytes(bytes(2_000))
     with pytest.raises(ExecutorError, match=r"is larger than 0 MB: add what workers do not need to .gitignore"):

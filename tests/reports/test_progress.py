@@ -104,6 +104,17 @@ def test_plain_lines_come_every_few_seconds(events: list[Any], monkeypatch: pyte
     assert "\x1b" not in stream.getvalue()
 
 
+def test_the_workers_of_an_executor_are_shown(events: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 1000, 2))
+    monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
+    stream = io.StringIO()
+    lines = PlainProgress(stream)
+    lines.show_workers(lambda: "2 workers, 8 slots")
+    for event in events:
+        lines.handle(event)
+    assert ", 2 workers, 8 slots" in stream.getvalue()
+
+
 @pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00"), (59.6, "1:00"), (3599, "59:59"), (3661, "1:01:01")])
 def test_times(seconds: float, shown: str) -> None:
     assert progress._duration(seconds) == shown  # noqa: SLF001 - the form is all there is to test

@@ -197,6 +197,7 @@ def test_runs_of_earlier_versions_are_indexed_when_the_store_is_opened(
     steps = [file.stem for file in migrations.migration_files()]
     for table in ("run_index", "labels"):
         store.db.execute(f"DROP TABLE {table}")
+    store.db.execute("ALTER TABLE attempts DROP COLUMN worker")
     store.db.execute(f"PRAGMA user_version = {steps.index('0008_run_index')}")
     store.close()
     store = open_store(run)

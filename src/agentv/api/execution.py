@@ -51,7 +51,7 @@ from agentv.suggestions import suggest
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
-    from agentv.api.executors import ExecutorChoice
+    from agentv.api.executors import ExecutorChoice, RemoteTargets
     from agentv.api.personas import PersonaKey
     from agentv.api.providers import ProviderKey
     from agentv.api.resume import StoreSession
@@ -97,6 +97,8 @@ class PreparedExecution(Struct, frozen=True, kw_only=True):
     """Conditions that replace the rule that every run has to pass; `None` for that rule."""
     executor: ExecutorChoice | None = None
     """The engine that runs the targets; `None` for this process."""
+    remote: RemoteTargets | None = None
+    """The open executor, after `open_executor`; `opened` has the sessions of its targets."""
 
     def runs(self) -> Iterator[PlannedRun]:
         """Yield the runs of the plan, each created when it is needed."""
@@ -112,7 +114,8 @@ class PreparedExecution(Struct, frozen=True, kw_only=True):
     def concurrency(self) -> int:
         """The largest number of runs that are active at once."""
         limits = [eval_.limits.max_concurrency for eval_ in self.evals if eval_.limits.max_concurrency]
-        return self.options.max_concurrency or max(limits, default=DEFAULT_CONCURRENCY)
+        usual = DEFAULT_CONCURRENCY if self.remote is None else self.remote.slots
+        return self.options.max_concurrency or max(limits, default=usual)
 
 
 def prepare(  # noqa: PLR0913 - what may be given beside evals and options
@@ -297,49 +300,11 @@ async def execute(
     `on_start` receives the engine, which it can stop. With a `session`, results are written to its store, and reported
     after that.
     """
-    if prepared.executor is None:
-        return await _execute(prepared, reporters, out=out, on_start=on_start, session=session)
-    from agentv.api.executors import open_remote  # noqa: PLC0415 - for few executions
-
-    lost = _LostExecutor()
-    async with open_remote(
-        prepared.executor, prepared.evals, prepared.providers, prepared.opened, lost.stop
-    ) as executor:
-        if prepared.options.max_concurrency is None:
-            slots = executor.slots or 1
-            prepared = replace(prepared, options=replace(prepared.options, max_concurrency=slots))
-
-        def start(engine: Engine) -> None:
-            lost.engine = engine
-            if on_start is not None:
-                on_start(engine)
-
-        return await _execute(prepared, reporters, out=out, on_start=start, session=session)
-
-
-class _LostExecutor:
-    """Ends an execution whose executor is lost, so that it can be resumed."""
-
-    engine: Engine | None = None
-
-    def stop(self, error: AgentVError) -> None:
-        """Start no more runs, and report the error at the end."""
-        if self.engine is not None:
-            self.engine.broken = error
-            self.engine.halt()
-
-
-async def _execute(
-    prepared: PreparedExecution,
-    reporters: Sequence[Reporter],
-    *,
-    out: tuple[str, ...] = (),
-    on_start: Callable[[Engine], Any] | None = None,
-    session: StoreSession | None = None,
-) -> Summary:
     execution = _RunningExecution(prepared, reporters, session)
     execution.start()
     async with open_providers(prepared.evals, prepared.providers, prepared.opened):
+        if prepared.remote is not None:
+            prepared.remote.engine = execution.engine
         if on_start is not None:
             on_start(execution.engine)
         async with nullcontext() if execution.store is None else execution.store.writer, execution.shared_limits():

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from agentv.api.providers import scope_of
+from agentv.api.providers import LOCAL_PROVIDERS, scope_of
 from agentv.errors import ExecutorError
 from agentv.executors.coordinator import (
     ClusterExecutor,
@@ -26,13 +27,16 @@ from agentv.spec.environment import env_variables
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
+    from agentv.api.execution import PreparedExecution
     from agentv.api.providers import ProviderKey
+    from agentv.errors import AgentVError
     from agentv.evals import Eval, Target
+    from agentv.model.request import Scope
     from agentv.protocols import Provider
     from agentv.protocols.executors import Cluster
+    from agentv.run.engine import Engine
 
 LOCAL = "local"
-_LOCAL_PROVIDERS = ("mock", "replay")
 
 
 class ExecutorChoice(Struct, frozen=True, kw_only=True):
@@ -59,6 +63,56 @@ class ExecutorChoice(Struct, frozen=True, kw_only=True):
         return cluster
 
 
+class RemoteTargets:
+    """Open executor of an execution, which ends when the executor is lost, so that it can be resumed."""
+
+    def __init__(self) -> None:
+        self.executor: ClusterExecutor | None = None
+        self._engine: Engine | None = None
+        self._error: AgentVError | None = None
+
+    @property
+    def engine(self) -> Engine | None:
+        """Engine of the execution."""
+        return self._engine
+
+    @engine.setter
+    def engine(self, engine: Engine) -> None:
+        self._engine = engine
+        if self._error is not None:
+            self.stop(self._error)
+
+    def stop(self, error: AgentVError) -> None:
+        """Start no more runs, and report the error at the end."""
+        self._error = error
+        if self._engine is not None:
+            self._engine.broken = error
+            self._engine.halt()
+
+    @property
+    def slots(self) -> int:
+        """Number of requests that may run at the same time; at least 1."""
+        return max(1, 0 if self.executor is None else self.executor.slots)
+
+    def describe(self) -> str:
+        """Return the workers and slots that there are now."""
+        workers, slots = (0, 0) if self.executor is None else (self.executor.workers, self.executor.slots)
+        return f"{workers:,} worker{'s' * (workers != 1)}, {slots:,} slot{'s' * (slots != 1)}"
+
+
+@asynccontextmanager
+async def open_executor(prepared: PreparedExecution, choice: ExecutorChoice) -> AsyncIterator[PreparedExecution]:
+    """Open all live targets on the workers of an engine; yield the execution with their sessions.
+
+    This comes before anything is stored: an engine that cannot be used leaves no execution behind.
+    """
+    remote = RemoteTargets()
+    opened = dict(prepared.opened)
+    async with open_remote(choice, prepared.evals, prepared.providers, opened, remote.stop) as executor:
+        remote.executor = executor
+        yield replace(prepared, opened=opened, remote=remote)
+
+
 @asynccontextmanager
 async def open_remote(
     choice: ExecutorChoice,
@@ -71,60 +125,83 @@ async def open_remote(
     cluster = choice.make_cluster()
     jobs, projects = _make_jobs(choice, cluster, evals, providers)
     executor = ClusterExecutor(
-        cluster, [job for job, _ in jobs.values()], projects, on_lost, allow_unencrypted=choice.allow_unencrypted
+        cluster, list(jobs.values()), projects, on_lost, allow_unencrypted=choice.allow_unencrypted
     )
     try:
         await executor.open()
-        for key, (job, settings) in jobs.items():
-            cls = RemoteBatchSession if executor.targets[job.target].batch else RemoteSession
-            opened[key] = OpenProvider.of(providers[key], cls(executor, job.target))._replace(settings=settings)
+        for key, job in jobs.items():
+            opened[key] = _remote_provider(executor, job, providers[key])
         yield executor
     finally:
         await executor.close()
 
 
+@asynccontextmanager
+async def open_remote_target(
+    choice: ExecutorChoice, target: Target, provider: Provider, scope: Scope
+) -> AsyncIterator[OpenProvider]:
+    """Open one target on the workers of an engine."""
+    cluster = choice.make_cluster()
+    digest, data = pack_project(scope.root) if choice.ship else ("", b"")
+    job = _make_job(choice, cluster, target, provider, target.name, scope, digest)
+    executor = ClusterExecutor(
+        cluster, [job], {digest: data} if digest else {}, allow_unencrypted=choice.allow_unencrypted
+    )
+    try:
+        await executor.open()
+        yield _remote_provider(executor, job, provider)
+    finally:
+        await executor.close()
+
+
+def _remote_provider(executor: ClusterExecutor, job: TargetJob, provider: Provider) -> OpenProvider:
+    cls = RemoteBatchSession if executor.targets[job.target].batch else RemoteSession
+    return OpenProvider.of(provider, cls(executor, job.target))
+
+
 def _make_jobs(
     choice: ExecutorChoice, cluster: Cluster, evals: Sequence[Eval], providers: Mapping[ProviderKey, Provider]
-) -> tuple[dict[ProviderKey, tuple[TargetJob, ProviderSettings]], dict[str, bytes]]:
+) -> tuple[dict[ProviderKey, TargetJob], dict[str, bytes]]:
     """Return the jobs of live targets, and the archives of their projects by hash."""
-    jobs: dict[ProviderKey, tuple[TargetJob, ProviderSettings]] = {}
+    jobs: dict[ProviderKey, TargetJob] = {}
     projects: dict[str, bytes] = {}
     digests: dict[str, str] = {}
     for eval_ in evals:
         for target in eval_.targets:
             key = (eval_.id, target.name)
-            if key not in providers or target.provider in _LOCAL_PROVIDERS:
+            if key not in providers or target.provider in LOCAL_PROVIDERS:
                 continue
             if choice.ship and eval_.root not in digests:
                 digests[eval_.root], data = pack_project(eval_.root)
                 projects[digests[eval_.root]] = data
-            settings = ProviderSettings.of(providers[key])
-            jobs[key] = (_make_job(choice, cluster, eval_, target, settings, digests.get(eval_.root, "")), settings)
+            name, scope = f"{eval_.id}\t{target.name}", scope_of(eval_, target.name)
+            digest = digests.get(eval_.root, "")
+            jobs[key] = _make_job(choice, cluster, target, providers[key], name, scope, digest)
     return jobs, projects
 
 
 def _make_job(  # noqa: PLR0913, PLR0917 - the parts of a job
-    choice: ExecutorChoice, cluster: Cluster, eval_: Eval, target: Target, settings: ProviderSettings, digest: str
+    choice: ExecutorChoice, cluster: Cluster, target: Target, provider: Provider, key: str, scope: Scope, digest: str
 ) -> TargetJob:
     if target.instance is not None:
         msg = f"target {target.name!r} is an object of this process, which a worker cannot import: "
         msg = f"{msg}use a `python` target with `function: package.module:name`"
         raise ExecutorError(msg)
+    settings = ProviderSettings.of(provider)
     names = {*env_variables(target.settings), *settings.variable_names, *settings.secret_names}
     env = {name: os.environ[name] for name in sorted(names) if name in os.environ}
-    scope = scope_of(eval_, target.name)
-    folders = [os.path.relpath(folder, eval_.root) if folder else "" for folder in (scope.folder, scope.eval_folder)]
+    folders = [os.path.relpath(folder, scope.root) if folder else "" for folder in (scope.folder, scope.eval_folder)]
     if digest and any(folder.startswith(os.pardir) for folder in folders):
-        msg = f"the folder of target {target.name!r} is outside of the project {eval_.root}, which workers get"
+        msg = f"the folder of target {target.name!r} is outside of the project {scope.root}, which workers get"
         raise ExecutorError(msg)
     job = TargetJob(
-        target=f"{eval_.id}\t{target.name}",
+        target=key,
         name=target.name,
         provider=target.provider,
         settings=dict(target.settings),
         env=env,
         project=digest,
-        root="" if digest else os.path.abspath(eval_.root),  # noqa: PTH100 - as it is named, without links
+        root="" if digest else os.path.abspath(scope.root),  # noqa: PTH100 - as it is named, without links
         folder=folders[0],
         eval_folder=folders[1],
         with_raw=choice.with_raw,

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ProviderKey = tuple[str, str]
 """The id of an eval and the name of a target."""
+LOCAL_PROVIDERS = ("mock", "replay")
+"""Providers that run in this process with any executor: they only repeat what was recorded."""
 OPEN_TIMEOUT_S = 60.0
 LOAD_TIMEOUT_S = 600.0
 """Time for the import of user code: some libraries take minutes on a cold disk."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from agentv.api.providers import find_secrets
+from agentv.api.providers import LOCAL_PROVIDERS, find_secrets
 from agentv.api.runs import translate_damage
 from agentv.api.score import Scorer
 from agentv.api.store_files import StoreLocation, open_location, project_store
@@ -20,6 +21,7 @@ from agentv.formats.plain_blocks import plain_block_problem, unknown_block_name
 from agentv.jsonio import dump_json
 from agentv.model.conversation import Message
 from agentv.model.request import Request, Scope
+from agentv.model.response import WORKER
 from agentv.model.targets import (
     CallHistory,
     ListedTarget,
@@ -30,6 +32,7 @@ from agentv.model.targets import (
     Variable,
 )
 from agentv.protocols import ProviderSettings
+from agentv.protocols.executors import TimedSession
 from agentv.providers.base import failure
 from agentv.providers.opening import close_providers, open_provider
 from agentv.redaction import Redactor
@@ -50,11 +53,12 @@ from agentv.spec.yaml import SourceFile
 from agentv.suggestions import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
+    from agentv.api.executors import ExecutorChoice
     from agentv.evals import Target
     from agentv.model.response import ProviderResponse, ResponseError, Unread
-    from agentv.protocols import OpenProvider
+    from agentv.protocols import OpenProvider, Provider
 
 
 MAX_RUNS = 1000
@@ -253,9 +257,15 @@ def choose(targets: list[ProjectTarget], name: str) -> ProjectTarget:
 
 
 async def check_target(
-    project_target: ProjectTarget, prompt: str, plain_blocks: Sequence[str] = ()
+    project_target: ProjectTarget,
+    prompt: str,
+    plain_blocks: Sequence[str] = (),
+    executor: ExecutorChoice | None = None,
 ) -> tuple[TargetCheck, Redactor]:
-    """Send a prompt to a target, and again in the same thread if it returns one; also return the redactor."""
+    """Send a prompt to a target, and again in the same thread if it returns one; also return the redactor.
+
+    With an `executor`, one of its workers asks; raise `ExecutorError` if there is none that can.
+    """
     _, project, folder, _ = project_target
     target = add_plain_blocks(project_target.target, plain_blocks)
     provider = make_provider(target, os.environ)
@@ -272,18 +282,16 @@ async def check_target(
         plain_blocks=settings.plain_blocks,
     )
     second = None
-    opened = await open_provider(provider, Scope(root=str(project.root), folder=str(folder)))
-    if isinstance(opened, str):
-        response = failure("transport", f"the target could not be opened: {opened}")
-    else:
-        try:
+    async with _opened(target, provider, Scope(root=str(project.root), folder=str(folder)), executor) as opened:
+        if isinstance(opened, str):
+            response = failure("transport", f"the target could not be opened: {opened}")
+        else:
+            policy = policy._replace(is_remote=isinstance(opened.session, TimedSession))
             response = await _ask(opened, prompt, None, policy)
             if needs_trace_file(response):
                 response = trace_follower(str(folder), str(project.root), settings.trace_store)(response)
             if response.success and response.thread_id:
                 second = _second_turn(response, await _ask(opened, prompt, response.thread_id, policy))
-        finally:
-            await close_providers([opened])
     history, note, warnings = find_known_calls(response, target.name, project)
     known = resolve_calls(response)
     check = TargetCheck(
@@ -294,6 +302,7 @@ async def check_target(
         answered=response.success,
         hint="" if response.error is None else _hint(response.error),
         response=response,
+        worker=str((response.metadata or {}).get(WORKER, "")) if policy.is_remote else "",
         calls=None if known.calls is None else tuple([call.tool for call in known.calls]),
         calls_complete=known.complete,
         unread=tuple([_unread_place(place) for place in known.unread]),
@@ -304,6 +313,24 @@ async def check_target(
         warnings=(*response.warnings, *trace_warnings(response), *spending.warnings, *warnings),
     )
     return check, redactor
+
+
+@asynccontextmanager
+async def _opened(
+    target: Target, provider: Provider, scope: Scope, executor: ExecutorChoice | None
+) -> AsyncIterator[OpenProvider | str]:
+    if executor is not None and target.provider not in LOCAL_PROVIDERS:
+        from agentv.api.executors import open_remote_target  # noqa: PLC0415 - for few checks
+
+        async with open_remote_target(executor, target, provider, scope) as opened:
+            yield opened
+        return
+    opened_here = await open_provider(provider, scope)
+    try:
+        yield opened_here
+    finally:
+        if not isinstance(opened_here, str):
+            await close_providers([opened_here])
 
 
 async def _ask(provider: OpenProvider, prompt: str, thread_id: str | None, policy: RetryPolicy) -> ProviderResponse:

@@ -8,13 +8,16 @@ from typing import Any
 import click
 
 from agentv.cli.options import (
+    ALLOW_UNENCRYPTED,
     DOLLARS,
     ENV_FILE,
+    EXECUTOR,
     JSON_LINES,
     MAX_JUDGE_COST,
     MAX_REGRESSIONS,
     MIN_PASS_RATE,
     NO_CACHE,
+    NO_SHIP,
     OUT,
     PERSONAS,
     PLAIN_BLOCKS,
@@ -50,15 +53,9 @@ from agentv.cli.options import (
 @MAX_JUDGE_COST
 @NO_CACHE
 @click.option("--max-tokens", type=POSITIVE, metavar="N", help="Start no more runs once this many tokens are used.")
-@click.option(
-    "--executor",
-    metavar="ADDRESS",
-    help="Run targets on `dask`, `ray` or an address such as dask://HOST:PORT; local.",
-)
-@click.option("--no-ship", is_flag=True, help="Workers have the project at the same path: do not send it.")
-@click.option(
-    "--allow-unencrypted", is_flag=True, help="Send variables to workers on other hosts without encryption, too."
-)
+@EXECUTOR
+@NO_SHIP
+@ALLOW_UNENCRYPTED
 @click.option("--shard", type=ShardType(), metavar="I/N", help="Run shard I of N; `agentv merge` merges the results.")
 @click.option(
     "--resume",

@@ -6,7 +6,7 @@ import asyncio
 import faulthandler
 import gc
 import sys
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from agentv.api.execution import execute, prepare
 from agentv.api.store_files import address_secrets, store_path
 from agentv.api.untrusted import Permissions, check_untrusted_store
 from agentv.cli.interrupts import handled_interrupts
-from agentv.cli.options import load_env_file
+from agentv.cli.options import choose_executor, load_env_file
 from agentv.cli.outputs import annotate, make_printer, open_github_reporters, open_outputs, print_json
 from agentv.cli.problems import exit_with_problems, fail_usage, report_abort
 from agentv.cli.store_session import (
@@ -41,7 +41,7 @@ from agentv.reports.turns import case_name
 from agentv.spec.project import evals_here
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from agentv.api.execution import PreparedExecution
     from agentv.api.store_files import StoreLocation
@@ -49,8 +49,10 @@ if TYPE_CHECKING:
     from agentv.cli.store_session import ResumePlan
     from agentv.evals import Eval
     from agentv.model.request import Case
+    from agentv.model.results import Summary
     from agentv.protocols import Reporter
     from agentv.redaction import Redactor
+    from agentv.run.engine import Engine
 
 MAX_SHOWN = 50
 GC_THRESHOLDS = (20_000, 20, 50)
@@ -111,17 +113,14 @@ def _prepare(args: EvalArgs) -> PreparedExecution:
     location = _find_location(evals, args, untrusted)
     secrets = address_secrets(location)
     prepared = prepare(evals, args.options, untrusted=untrusted, dry=args.dry_run, secrets=secrets)
-    address = args.executor or ("" if args.no_exec else evals[0].executor) or "local"
-    if address != "local" and not args.dry_run:
-        from agentv.api.executors import ExecutorChoice  # noqa: PLC0415 - for few executions
-
-        choice = ExecutorChoice(
-            address=address,
+    address = args.executor or (None if args.no_exec else evals[0].executor)
+    if not args.dry_run:
+        choice = choose_executor(
+            address,
             ship=not args.no_ship,
             allow_unencrypted=args.allow_unencrypted,
             with_raw=(args.persist or evals[0].persist) == "full",
         )
-        choice.make_cluster()  # an unknown name is reported before anything runs
         prepared = replace(prepared, executor=choice)
     if args.min_pass_rate is None and args.max_regressions is None:
         return prepared
@@ -194,24 +193,17 @@ def _conversation_data(case: Case) -> dict[str, Any]:
 def _run(prepared: PreparedExecution, args: EvalArgs, plan: ResumePlan | None = None) -> int:
     """Run and report an execution; return its exit code."""
     _print_warnings(prepared, args)
-    hint: str | None = None
-    has_begun = False
+    begun = _Begun()
     try:
         reporters = _open_reporters(prepared, args)  # first: a file that cannot be written must leave no execution
         cache = with_judge_cache(prepared, given_location(args), is_stored=not args.no_store)
-        with open_session(prepared, args, plan) as session, cache as ready:
-            gc.freeze()
-            gc.enable()
-            gc.set_threshold(*GC_THRESHOLDS)
-            hint = resume_command(session, args) if session else None
-            has_begun = True
-            _protect_from_agents(prepared)
-            with handled_interrupts() as on_start:
-                summary = asyncio.run(execute(ready, reporters, out=args.out, on_start=on_start, session=session))
+        with cache as ready, handled_interrupts() as on_start:
+            summary = asyncio.run(_execute(ready, args, plan, reporters, on_start, begun))
     except AgentVError as error:
-        return report_abort(error, hint, has_begun=has_begun)
+        return report_abort(error, begun.hint, has_begun=begun.has_begun)
     finally:
         set_display(None)
+    hint = begun.hint
     if summary.status == "interrupted":
         end_own_children()  # threads of Python agents that are still running may have started some
     for gate in summary.gates or ():
@@ -221,6 +213,49 @@ def _run(prepared: PreparedExecution, args: EvalArgs, plan: ResumePlan | None = 
     elif hint and isinstance(summary.stopped, str):
         click.echo(f"go on with it, errors included: {hint} --retry-errors", err=True)
     return summary.exit_code
+
+
+class _Begun:
+    """State of a command: whether its execution has begun, and how to resume it."""
+
+    has_begun = False
+    hint: str | None = None
+
+
+async def _execute(  # noqa: PLR0913, PLR0917 - the parts of a run
+    prepared: PreparedExecution,
+    args: EvalArgs,
+    plan: ResumePlan | None,
+    reporters: list[Reporter],
+    on_start: Callable[[Engine], None],
+    begun: _Begun,
+) -> Summary:
+    """Open the executor, then the store session, and run the execution."""
+    async with _opened_executor(prepared, reporters) as ready:
+        with open_session(ready, args, plan) as session:
+            gc.freeze()
+            gc.enable()
+            gc.set_threshold(*GC_THRESHOLDS)
+            begun.hint = resume_command(session, args) if session else None
+            begun.has_begun = True
+            _protect_from_agents(prepared)
+            return await execute(ready, reporters, out=args.out, on_start=on_start, session=session)
+
+
+@asynccontextmanager
+async def _opened_executor(
+    prepared: PreparedExecution, reporters: Sequence[Reporter]
+) -> AsyncIterator[PreparedExecution]:
+    if prepared.executor is None:
+        yield prepared
+        return
+    from agentv.api.executors import open_executor  # noqa: PLC0415 - for few executions
+
+    async with open_executor(prepared, prepared.executor) as ready:
+        for reporter in reporters:
+            if ready.remote is not None and isinstance(reporter, (LiveProgress, PlainProgress)):
+                reporter.show_workers(ready.remote.describe)
+        yield ready
 
 
 def _print_warnings(prepared: PreparedExecution, args: EvalArgs) -> None:

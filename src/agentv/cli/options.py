@@ -18,6 +18,7 @@ from agentv.spec.discovery import TRUSTS_ALL
 from agentv.spec.environment import parse_dotenv
 
 if TYPE_CHECKING:
+    from agentv.api.executors import ExecutorChoice
     from agentv.model.stored import Persist
 
 MAX_SHARDS = 100_000
@@ -144,6 +145,28 @@ MAX_REGRESSIONS = click.option(
     metavar="N",
     help="Fail only if more than N cases fail that passed before.",
 )
+EXECUTOR = click.option(
+    "--executor",
+    metavar="ADDRESS",
+    help="Run targets on `dask`, `ray` or an address such as dask://HOST:PORT; local.",
+)
+NO_SHIP = click.option("--no-ship", is_flag=True, help="Workers have the project at the same path: do not send it.")
+ALLOW_UNENCRYPTED = click.option(
+    "--allow-unencrypted", is_flag=True, help="Send variables to workers on other hosts without encryption, too."
+)
+
+
+def choose_executor(
+    address: str | None, *, ship: bool, allow_unencrypted: bool, with_raw: bool = False
+) -> ExecutorChoice | None:
+    """Return the executor of this address, or `None` for this process; an unknown name is an `ExecutorError`."""
+    if not address or address == "local":
+        return None
+    from agentv.api.executors import ExecutorChoice  # noqa: PLC0415 - for few executions
+
+    choice = ExecutorChoice(address=address, ship=ship, allow_unencrypted=allow_unencrypted, with_raw=with_raw)
+    choice.make_cluster()
+    return choice
 
 
 def load_env_file(path: str | None) -> None:

@@ -9,10 +9,20 @@ from typing import Any
 import click
 
 from agentv.api.targets import check_target, choose, find_targets, list_targets
-from agentv.cli.options import ENV_FILE, JSON, PLAIN_BLOCKS, TRUST_PROJECT, load_env_file
+from agentv.cli.options import (
+    ALLOW_UNENCRYPTED,
+    ENV_FILE,
+    EXECUTOR,
+    JSON,
+    NO_SHIP,
+    PLAIN_BLOCKS,
+    TRUST_PROJECT,
+    choose_executor,
+    load_env_file,
+)
 from agentv.cli.outputs import print_json
-from agentv.cli.problems import exit_with_problems, fail_usage
-from agentv.errors import AgentVError, SpecError
+from agentv.cli.problems import exit_with_problems, fail_error, fail_usage
+from agentv.errors import AgentVError, ExecutorError, SpecError
 from agentv.exit_codes import ExitCode
 from agentv.jsonio import dump_json
 from agentv.model.targets import TARGETS_SCHEMA
@@ -46,11 +56,23 @@ def list_all(path: str, *, as_json: bool, env_file: str | None) -> None:
 @PATH
 @click.option("--prompt", default="Hello", metavar="TEXT", help="The prompt; 'Hello' by default.")
 @PLAIN_BLOCKS
+@EXECUTOR
+@NO_SHIP
+@ALLOW_UNENCRYPTED
 @JSON
 @ENV_FILE
 @TRUST_PROJECT
 def check_one(  # noqa: PLR0913 - one for each option
-    name: str, path: str, *, prompt: str, plain_blocks: tuple[str, ...], as_json: bool, env_file: str | None
+    name: str,
+    path: str,
+    *,
+    prompt: str,
+    plain_blocks: tuple[str, ...],
+    executor: str | None,
+    no_ship: bool,
+    allow_unencrypted: bool,
+    as_json: bool,
+    env_file: str | None,
 ) -> None:
     """Send one request to the target NAME; print its reply and what it does not report.
 
@@ -58,9 +80,15 @@ def check_one(  # noqa: PLR0913 - one for each option
     """
     targets = _find_targets(path, env_file, as_json=as_json)
     try:
-        check, redactor = asyncio.run(check_target(choose(targets, name), prompt, plain_blocks))
+        chosen = choose(targets, name)
+        choice = choose_executor(
+            executor or chosen.project.executor, ship=not no_ship, allow_unencrypted=allow_unencrypted
+        )
+        check, redactor = asyncio.run(check_target(chosen, prompt, plain_blocks, choice))
     except SpecError as error:
         exit_with_problems(error, as_json=as_json)
+    except ExecutorError as error:
+        fail_error(str(error))
     if as_json:
         click.echo(redactor.line(dump_json(check)))
     else:

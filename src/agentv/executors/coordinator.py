@@ -45,6 +45,10 @@ class _WorkerLostError(Exception):
     """The worker of a request was lost."""
 
 
+class _UnusableWorkerError(ExecutorError):
+    """A worker failed in a way that may pass, such as by its end."""
+
+
 class ExecutorSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Settings of an executor that are not in its address."""
 
@@ -131,7 +135,11 @@ class ClusterExecutor:
         if not found:
             msg = f"{self._cluster.address} has no workers: start some, then run again"
             raise ExecutorError(msg)
-        await asyncio.gather(*(self._join(worker, slots) for worker, slots in found.items()))
+        joined = [self._join(worker, slots) for worker, slots in found.items()]
+        errors = [error for error in await asyncio.gather(*joined, return_exceptions=True) if error is not None]
+        lasting = [error for error in errors if not isinstance(error, _UnusableWorkerError)]
+        if lasting or not self._members:
+            raise (lasting or errors)[0]
         self._spawn(self._heartbeat())
 
     async def _join(self, worker: str, slots: int) -> None:
@@ -145,7 +153,7 @@ class ClusterExecutor:
             raise
         except Exception as error:
             msg = f"worker {worker} cannot be used: {type(error).__name__}: {error}"
-            raise ExecutorError(msg) from error
+            raise _UnusableWorkerError(msg) from error
         self._members[worker] = member
         self._wake()
 
@@ -182,7 +190,8 @@ class ClusterExecutor:
                 async with asyncio.timeout(BEAT_TIMEOUT_S):
                     found = await self._cluster.workers()
             except Exception as error:  # noqa: BLE001 - engines raise what they like
-                self._fail(f"the connection to {self._cluster.address} was lost ({type(error).__name__}: {error})")
+                reason = f"{error}" or f"no answer within {BEAT_TIMEOUT_S:g} s"
+                self._fail(f"the connection to {self._cluster.address} was lost ({reason})")
                 return
             for worker, member in list(self._members.items()):
                 if worker not in found or member.lost.done():
@@ -221,6 +230,7 @@ class ClusterExecutor:
             self.on_lost(self._error)
         for member in list(self._members.values()):
             self._drop(member)
+        self._wake()  # those who wait, also if no worker was left
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.ensure_future(work)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -59,12 +60,11 @@ class DaskCluster:
     async def open(self) -> None:
         """Connect, or start a cluster on this machine."""
         try:
-            import dask  # noqa: PLC0415 - an extra
-            import distributed as untyped  # noqa: PLC0415 - an extra
+            dask: Any = import_module("dask")
+            distributed: Any = import_module("distributed")
         except ImportError as error:
             msg = f"the executor 'dask' needs the package distributed: pip install 'agentv[dask]' ({error})"
             raise ExecutorError(msg) from error
-        distributed: Any = untyped
         _silence_loggers()
         dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_S:g}s"})
         scheme, _, host = self.address.partition("://")

@@ -65,15 +65,15 @@ class DriverProcess:
         finally:
             self._pending.pop(number, None)
 
-    async def close(self) -> None:
-        """End the process: it disconnects first."""
+    async def close(self, patience_s: float = STOP_S) -> None:
+        """End the process, which disconnects first within this time."""
         process, self._process = self._process, None
         if process is None:
             return
         if process.stdin is not None:
             process.stdin.close()
         try:
-            async with asyncio.timeout(STOP_S):
+            async with asyncio.timeout(patience_s):
                 await process.wait()
         except TimeoutError:
             with suppress(ProcessLookupError):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from agentv.errors import ExecutorError
-from agentv.executors.driver import DriverProcess, serve
+from agentv.executors.driver import STOP_S, DriverProcess, serve
 from agentv.executors.host import Host, is_own_address
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 CONNECT_S = 5.0
 START_S = 90.0
 """Time for the start of a cluster on this machine, or for a connection."""
+LOST_S = 1.0
+"""Time for the end of a connection to a cluster that does not answer: Ray would wait for it."""
 LOCAL_SLOTS = 10
 """Slots of all workers that are started on this machine."""
 MAX_WORKERS_PER_NODE = 8
@@ -60,6 +62,7 @@ class RayCluster:
         self._settings = settings
         # A local cluster cannot be held to the loopback interface, so that a token protects it.
         token = {} if address != "ray" else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": uuid4().hex + uuid4().hex}
+        self._is_lost = False
         self._driver = DriverProcess(_PROGRAM, {**_ENVIRONMENT, **os.environ, **token})
 
     def is_private(self, worker: str = "") -> bool:
@@ -86,7 +89,11 @@ class RayCluster:
 
     async def workers(self) -> Mapping[str, int]:
         """Return the workers of all nodes, each of which becomes an actor."""
-        found: dict[str, int] = await self._driver.ask("workers")
+        try:
+            found: dict[str, int] = await self._driver.ask("workers")
+        except BaseException:  # a timeout of the coordinator among them
+            self._is_lost = True
+            raise
         return found
 
     async def start(self, worker: str, lease_s: float) -> RayHost:
@@ -95,7 +102,7 @@ class RayCluster:
 
     async def close(self) -> None:
         """End the driver, and with it the local cluster."""
-        await self._driver.close()
+        await self._driver.close(LOST_S if self._is_lost else STOP_S)
 
 
 class RayDriver:

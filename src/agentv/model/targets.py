@@ -101,6 +101,8 @@ class TargetCheck(Struct, frozen=True, kw_only=True):
     """Remedy for an error."""
     response: ProviderResponse
     """The reply, normalized as evaluators see it."""
+    worker: str = ""
+    """Worker that asked; empty without an executor."""
     calls: tuple[str, ...] | None = None
     """Names of the called tools, in order; `None` if they are not known."""
     unread: tuple[UnreadPlace, ...] = ()

@@ -12,6 +12,8 @@ from agentv.reports.terminal import MIN_WIDTH, Style, clean, fit, pluralize
 from agentv.reports.turns import run_label, turn_of, turn_prefix
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agentv.model.events import AttemptFinished, Event
     from agentv.model.results import EvaluatorResult, ResultRecord
     from agentv.redaction import Redactor
@@ -46,6 +48,8 @@ class ProgressCounts:
         self.cost = 0.0
         self.waits_until = 0.0
         """Monotonic time until which a target is rate limited."""
+        self.workers: Callable[[], str] | None = None
+        """Describes the workers of the executor; `None` without one."""
         self._started_at = monotonic()
 
     def start(self, planned: int) -> None:
@@ -87,6 +91,7 @@ class ProgressCounts:
             rate = self.done / elapsed
             parts.append(f"{rate:,.3g}/s" if rate < 1000 else f"{rate:,.0f}/s")  # noqa: PLR2004 - digits that matter
             parts.append(f"{_duration((self.planned - self.done) / rate)} left")
+        parts += [self.workers()] if self.workers is not None else []
         parts += [f"{self.tokens:,} tokens"] if self.tokens else []
         return [*parts, f"${self.cost:.2f}"] if self.cost else parts
 
@@ -104,6 +109,10 @@ class LiveProgress:
         self._drawn_at = 0.0
         self._shown: set[bytes] = set()
         """Reasons that were printed; an equal failure is only counted."""
+
+    def show_workers(self, describe: Callable[[], str]) -> None:
+        """Show the workers of the executor, too, which this function describes."""
+        self._counts.workers = describe
 
     def handle(self, event: Event) -> None:
         """Count the event, and redraw at most ten times a second."""
@@ -191,6 +200,10 @@ class PlainProgress:
         self._stream = stream
         self._counts = ProgressCounts()
         self._printed_at = monotonic()
+
+    def show_workers(self, describe: Callable[[], str]) -> None:
+        """Show the workers of the executor, too, which this function describes."""
+        self._counts.workers = describe
 
     def handle(self, event: Event) -> None:
         """Count the event, and print a line every few seconds."""

@@ -50,6 +50,8 @@ def render_check(check: TargetCheck, style: Style) -> str:
     response = check.response
     lines = [f"{clean(check.target)} ({check.provider}{f', {clean(check.place)}' if check.place else ''})"]
     took = "" if response.latency_ms is None else f", in {format_duration(response.latency_ms)}"
+    if check.worker:
+        lines.append(_labelled("worker", clean(check.worker)))
     if check.answered:
         lines.append(_labelled("answered", style.paint("green", "yes") + took))
     else:

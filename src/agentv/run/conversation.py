@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from agentv.errors import AgentVError
@@ -117,7 +118,7 @@ async def try_conversation(
             return None
         response = end.reply(history)
         log += end.log
-        log.append(_attempt(response, len(log) + 1))
+        log.append(_attempt(response, len(log) + 1, conversation.worker))
         if response.error is not None and response.error.kind == "simulator":
             faults.append(response.error.message)
             if len(faults) <= plan.retries:
@@ -137,8 +138,14 @@ def numbered(log: Sequence[Attempt]) -> tuple[Attempt, ...]:
     return tuple([replace(attempt, number=number) for number, attempt in enumerate(log, 1)])
 
 
-def _attempt(response: ProviderResponse, number: int) -> Attempt:
-    return Attempt(number=number, latency_ms=response.latency_ms, error=response.error, thread_id=response.thread_id)
+def _attempt(response: ProviderResponse, number: int, worker: str | UnsetType = UNSET) -> Attempt:
+    return Attempt(
+        number=number,
+        latency_ms=response.latency_ms,
+        error=response.error,
+        thread_id=response.thread_id,
+        worker=worker,
+    )
 
 
 def _may_start_again(
@@ -167,6 +174,8 @@ class _Conversation:
         self._user: tuple[Message, ...] = ()
         """Message of the user in the turn that was sent last."""
         self._log: list[Attempt] = []
+        self.worker: str | UnsetType = UNSET
+        """Worker of the last turn; only with an executor."""
         self._thread_id: str | None = None
         self.mode = provider.settings.conversation_mode
         self._keeps_thread = self.mode == "thread" and not provider.settings.threads_change
@@ -249,6 +258,7 @@ class _Conversation:
         )
         if outcome is None:
             return None
+        self.worker = outcome.log[-1].worker if outcome.log else UNSET
         self._log += [replace(attempt, turn=turn) for attempt in outcome.log[:-1]]
         return Exchange(user, outcome.response, outcome.attempts, step.resume)
 

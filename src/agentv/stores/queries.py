@@ -276,7 +276,7 @@ class StoreQueries(StoreConnection):
     def _attempts(self, seqs: Sequence[int]) -> dict[int, list[tuple[int, Attempt]]]:
         """Return the attempts of runs, each with the number of its round."""
         query = f"""
-            SELECT run, round, number, latency_ms, waited_ms, thread_id, error, turn FROM attempts
+            SELECT run, round, number, latency_ms, waited_ms, thread_id, error, turn, worker FROM attempts
             WHERE run IN {placeholders(len(seqs))} ORDER BY run, round, number
         """  # noqa: S608 - placeholders
         attempts: dict[int, list[tuple[int, Attempt]]] = {seq: [] for seq in seqs}
@@ -363,6 +363,7 @@ def _attempt(  # noqa: PLR0913, PLR0917 - the columns of a row
     thread_id: str | None,
     error: bytes | None,
     turn: int | None,
+    worker: str | None,
 ) -> Attempt:
     return Attempt(
         number=number,
@@ -371,6 +372,7 @@ def _attempt(  # noqa: PLR0913, PLR0917 - the columns of a row
         thread_id=thread_id,
         error=None if error is None else json.decode(error, type=ResponseError),
         turn=turn or UNSET,
+        worker=worker or UNSET,
     )
 
 

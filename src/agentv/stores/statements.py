@@ -72,7 +72,7 @@ PAYLOAD = Insert(
     "ON CONFLICT (run) DO UPDATE SET record = excluded.record, response = excluded.response, sides = excluded.sides,"
     " checksum = excluded.checksum, response_checksum = excluded.response_checksum",
 )
-ATTEMPT = Insert("attempts", ("run", "round", "number", "latency_ms", "waited_ms", "thread_id", "error", "turn"))
+ATTEMPT = Insert("attempts", ("run", "round", "number", "latency_ms", "waited_ms", "thread_id", "error", "turn", "worker"))
 RESULT = Insert("evaluator_results", ("run", "position", "name", "type", "kind", "status", "score", "weight"))
 
 NO_RESULT = (None,) * 13
@@ -114,8 +114,8 @@ def snapshot_id(data: bytes) -> int:
 def attempt_row(seq: int, number: int, attempt: Attempt) -> tuple[Any, ...]:
     """Return the row of an attempt; `number` is the claim of the run that it belongs to."""
     error = attempt.error and dump_json(attempt.error)
-    turn = attempt.turn or None
-    return seq, number, attempt.number, attempt.latency_ms, attempt.waited_ms, attempt.thread_id, error, turn
+    turn, worker = attempt.turn or None, attempt.worker or None
+    return seq, number, attempt.number, attempt.latency_ms, attempt.waited_ms, attempt.thread_id, error, turn, worker
 
 
 def result_rows(records: Sequence[tuple[int, ResultRecord]]) -> list[tuple[Any, ...]]:
