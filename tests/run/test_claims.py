@@ -155,6 +155,18 @@ class TestClaimQueue:
         drained(ClaimQueue(iter(plan(*[f"c{at}" for at in range(40)])), setting.claims))
         assert [len(block) for block in setting.writer.blocks] == [2, 4, 8, 16, 10]
 
+    def test_a_block_that_nobody_has_taken_from_is_not_followed_by_a_larger_one(self) -> None:
+        setting = Setting()
+        queue = ClaimQueue(iter(plan(*[f"c{at}" for at in range(40)])), setting.claims)
+
+        async def take_six() -> None:
+            for _ in range(6):
+                await queue.next()
+            await asyncio.sleep(1)
+
+        instantly(take_six())
+        assert [len(block) for block in setting.writer.blocks] == [2, 4, 8], "others may claim the rest"
+
     def test_blocks_shrink_while_runs_are_slow(self, monkeypatch: pytest.MonkeyPatch) -> None:
         clock = iter(range(0, 1000, 10))
         monkeypatch.setattr(claims, "monotonic", lambda: next(clock))

@@ -3,8 +3,10 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
 from threading import current_thread
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
@@ -14,8 +16,8 @@ from agentv.model.conversation import Message
 from agentv.model.events import Attempt, RunFinished
 from agentv.model.response import ProviderResponse, ResponseError
 from agentv.redaction import Redactor
-from agentv.run import store_writer
-from agentv.run.store_writer import TAKEN_OVER, WEIGHT_UNIT, StoreWriter, make_pending
+from agentv.run import heartbeat, store_writer
+from agentv.run.store_writer import TAKEN_OVER, WEIGHT_UNIT, StoreWriter, make_pending, read_unwritten
 from tests.fakes.stores import FakeStore
 from tests.support.events import passed
 from tests.support.plans import plan
@@ -232,6 +234,38 @@ class TestFailures:
         assert written.do(work) == set()
         assert written.store.commits == []
         assert written.events == []
+
+    def test_a_result_is_kept_once_although_the_heartbeat_fails_too(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        lost = StoreError("the connection was lost")
+        file = tmp_path / "unwritten" / "execution.jsonl"
+        written = Written(unwritten=file)
+        monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.0)
+        monkeypatch.setattr(written.store, "heartbeat", Mock(side_effect=lost))
+
+        async def work(writer: StoreWriter) -> None:
+            await writer.claim(plan("a"), lambda _: 0)
+            written.store.failure = lost
+            for key in ("k1", "k2"):
+                await enqueue(writer, finished(key))
+                await writer.call(lambda: None)
+
+        written.do(work)
+        assert written.errors == [lost]
+        assert [row.key for row in read_unwritten(file)] == ["k1", "k2"]
+        assert "2 results that could not be written are in" in str(written.writer.explain(lost))
+
+    def test_a_result_that_was_written_is_not_kept_when_the_heartbeat_fails(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        lost = StoreError("the connection was lost")
+        written = Written(unwritten=tmp_path / "execution.jsonl")
+        monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.0)
+        monkeypatch.setattr(written.store, "heartbeat", Mock(side_effect=lost))
+        written.do(lambda writer: enqueue(writer, finished("k1")))
+        assert (len(written.events), written.errors) == (1, [lost])
+        assert not (tmp_path / "execution.jsonl").exists()
 
     def test_a_caller_that_waits_for_room_is_released(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(store_writer, "MAX_PENDING", 2)

@@ -54,7 +54,7 @@ class ClaimQueue:
     async def next(self) -> PlannedRun | None:
         """Return the next claimed run; `None` when there are no more."""
         while True:
-            if self._refilling is None and not self._is_exhausted and len(self._ready) <= self.size:
+            if self._refilling is None and not self._is_exhausted and len(self._ready) < self.size:
                 self._refilling = asyncio.ensure_future(self._refill())
             if self._ready:
                 return self._ready.popleft()

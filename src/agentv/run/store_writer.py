@@ -344,9 +344,11 @@ class StoreWriter:
                 self._make_calls([item for item in items if isinstance(item, _StoreCall)])
                 self._commit([item for item in items if item is not None])
                 last_commit = monotonic()
+                items = []  # a heartbeat that fails concerns none of them
                 heartbeat.beat_if_due()
             except Exception as error:  # noqa: BLE001 - a dead thread would leave its callers waiting
-                self._fail(error, items)
+                if items or self.error is None:
+                    self._fail(error, items)
         self._loop.call_soon_threadsafe(_set_answer, self._stopped, None, None)
 
     def _gather(self, until: float) -> list[_Item]:

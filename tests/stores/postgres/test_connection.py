@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from agentv.errors import StoreConnectionError, StoreError
 from agentv.model.stored import ExecutionRow
@@ -34,8 +35,16 @@ class TestAddresses:
         [
             ("postgresql://me:secret@db.example/team", "postgresql://me@db.example/team"),
             ("postgres://me:secret@db.example:5433/team", "postgresql://me@db.example:5433/team"),
-            ("postgresql://db.example/team?schema=ci&sslmode=verify-full", "postgresql://db.example/team?schema=ci"),
-            ("postgresql://me@a:1,b:2/team?target_session_attrs=primary", "postgresql://me@a:1,b:2/team"),
+            (
+                "postgresql://db.example/team?schema=ci&sslmode=verify-full&sslpassword=secret",
+                "postgresql://db.example/team?sslmode=verify-full&schema=ci",
+            ),
+            (
+                "postgresql://me@a:1,b:2/team?target_session_attrs=primary",
+                "postgresql://me@a:1,b:2/team?target_session_attrs=primary",
+            ),
+            ("postgresql://?service=team&reconnect_timeout=5", "postgresql:///?service=team&reconnect_timeout=5"),
+            ("postgresql://m%2Fe:secret@db/t%3Fm", "postgresql://m%2Fe@db/t%3Fm"),
             ("postgresql:///team?host=/run/pg&user=me&password=secret", "postgresql://me@%2Frun%2Fpg/team"),
             ("postgresql://me:s%40cret%20@db/team", "postgresql://me@db/team"),
         ],
@@ -43,7 +52,12 @@ class TestAddresses:
     def test_the_name_of_a_store_shows_no_password(self, address: str, name: str) -> None:
         parsed = parse_address(address)
         assert parsed.name == name
-        assert parse_address(name).schema == parsed.schema, "a name leads to the same store"
+        same = parse_address(name)
+        assert (same.name, same.schema, same.reconnect_s) == (name, parsed.schema, parsed.reconnect_s)
+        shown = {**conninfo_to_dict(parsed.conninfo)}
+        for secret in ("password", "sslpassword"):
+            shown.pop(secret, None)
+        assert conninfo_to_dict(same.conninfo) == shown, "a name leads to the same store"
 
     @pytest.mark.parametrize(
         "address",
@@ -51,7 +65,12 @@ class TestAddresses:
             "postgresql://me:secret@db/team?colour=red",
             "postgresql://me:secret@db/team?schema=",
             f"postgresql://me:secret@db/team?schema={'x' * 64}",
+            f"postgresql://me:secret@db/team?schema={'%C3%A9' * 32}",
+            "postgresql://me:secret@db/team?schema=pg_team",
+            "postgresql://me:secret@db/team?schema=a&schema=b",
             "postgresql://me:secret@db/team?reconnect_timeout=soon",
+            "postgresql://me:secret@db/team?reconnect_timeout=nan",
+            "postgresql://me:secret@db/team?reconnect_timeout=-1",
             "postgresql://me:secret@[db/team",
             "postgresql://me:my secret@db/team",
             "postgresql://me:secret%@db/team",
@@ -70,9 +89,13 @@ class TestAddresses:
 
     def test_secrets_and_hosts_are_told_for_redaction_and_untrusted_projects(self) -> None:
         address = "postgresql://me:s%40cret@db.example,other.example/team?sslpassword=key"
-        assert list(KIND.secrets(address)) == ["s@cret", "key"]
+        assert list(KIND.secrets(address)) == ["s@cret", "key", "s%40cret"], "as it is, and as it is written"
         assert list(KIND.hosts(address)) == ["db.example", "other.example"]
-        assert list(KIND.secrets("postgresql://db/team?password=a+b%2Bc")) == ["a+b+c"]
+        assert list(KIND.secrets("postgresql://db/team?password=a+b%2Bc")) == ["a+b+c", "a+b%2Bc", "a%2Bb%2Bc"]
+
+    def test_a_percent_sign_in_a_password_is_explained(self) -> None:
+        with pytest.raises(StoreError, match="% in a password are written as %2F %3F %40 %25"):
+            parse_address("postgresql://me:100%@db/team")
 
     def test_a_refused_password_is_an_error_that_does_not_show_it(self, postgres_server: PostgresServer) -> None:
         with pytest.raises(StoreConnectionError, match="password authentication failed") as raised:
@@ -84,6 +107,25 @@ class TestAddresses:
         with pytest.raises(StoreConnectionError, match=r"^postgresql://me@127.0.0.1:1/team: no connection: .*refused"):
             PostgresStore("postgresql://me:secret@127.0.0.1:1/team")
         assert time.monotonic() - began < 5
+
+    def test_of_several_hosts_each_failure_is_told_once(self) -> None:
+        with pytest.raises(StoreConnectionError) as raised:
+            PostgresStore("postgresql://me:secret@127.0.0.1:1,127.0.0.1:2/team")
+        assert [str(raised.value).count(f"port {port} failed") for port in (1, 2)] == [1, 1]
+
+    def test_a_server_that_is_too_old_is_refused(
+        self, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("agentv.stores.postgres.connection.MIN_VERSION", 99_00_00)
+        with pytest.raises(StoreError, match=r"the server is PostgreSQL \d+.*: agentv needs 99 or later$"):
+            PostgresStore(postgres_server.address())
+
+    def test_a_database_that_cannot_store_every_text_is_refused(self, postgres_server: PostgresServer) -> None:
+        address = postgres_server.address()
+        with psycopg.connect(parse_address(address).conninfo, autocommit=True) as owner:
+            owner.execute("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
+        with pytest.raises(StoreError, match=r"has the encoding LATIN1, .* created with `ENCODING 'UTF8'`"):
+            PostgresStore(address.replace("/postgres?", "/latin?"))
 
 
 class TestPrivileges:

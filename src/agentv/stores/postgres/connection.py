@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FIRST_WAIT_S, MAX_WAIT_S = 0.05, 2.0
 """Waits between two attempts to connect."""
+MIN_VERSION = 13_00_00
+"""Oldest version of a server: `pg_current_snapshot` came with it."""
+ENCODING = "UTF8"
 MAX_CONFLICTS = 20
 """Attempts at a transaction that others get in the way of."""
 NUL_SYMBOL = "\u2400"
@@ -222,6 +225,7 @@ class ServerConnection(StoreConnection):
         connection = _SelfClosingConnection.connect(self.address.conninfo, autocommit=True)
         connection.adapters.register_dumper(PackedArray, PackedArrayDumper)
         try:
+            self._check_server(connection.info)
             query = "SELECT set_config('client_encoding', 'UTF8', false), pg_backend_pid()"
             row = connection.execute(query).fetchone()
             # A pooler answers for the server, with a process id of its own.
@@ -234,6 +238,18 @@ class ServerConnection(StoreConnection):
             connection.close()
             raise
         return connection
+
+    def _check_server(self, info: psycopg.ConnectionInfo) -> None:
+        """Raise `StoreError` if a server is too old, or stores texts in another encoding."""
+        if 0 < info.server_version < MIN_VERSION:
+            version = info.parameter_status("server_version") or info.server_version
+            msg = f"{self.name}: the server is PostgreSQL {version}: agentv needs {MIN_VERSION // 10_000} or later"
+            raise StoreError(msg)
+        encoding = info.parameter_status("server_encoding") or ENCODING
+        if encoding != ENCODING:
+            fix = f"name a database that was created with `ENCODING '{ENCODING}'`"
+            msg = f"{self.name}: the database has the encoding {encoding}, and cannot store every text; {fix}"
+            raise StoreError(msg)
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
@@ -260,7 +276,14 @@ class ServerConnection(StoreConnection):
 
     def _text(self, error: Exception) -> str:
         """Return the message of an error in one line, without passwords."""
-        return self.address.redact("; ".join(line.strip() for line in str(error).splitlines() if line.strip()))
+        text = str(error)
+        if isinstance(error, psycopg.Error) and error.diag.message_primary:
+            text = "\n".join(filter(None, (error.diag.message_primary, error.diag.message_detail)))
+        # Of several hosts, each failure is listed behind these words, and the last one also before them.
+        text = text.rpartition("All failures were:")[2]
+        return self.address.redact(
+            "; ".join(line.strip(" -").rstrip(".?") for line in text.splitlines() if line.strip(" -"))
+        )
 
 
 _EXPLANATIONS: tuple[tuple[type[psycopg.Error] | tuple[type[psycopg.Error], ...], str], ...] = (
