@@ -90,6 +90,20 @@ def test_mistakes_of_the_command_line(project: Command, arguments: list[str], me
     assert message in done.err
 
 
+@pytest.mark.parametrize(
+    "arguments", [["score", "--eval", "policy.eval.yaml"], ["import"], ["convert", "--to", "openai"]]
+)
+def test_a_file_that_cannot_be_read_and_leaves_no_session_was_not_measured(
+    project: Command, arguments: list[str]
+) -> None:
+    (project.folder / "cut.jsonl").write_text('{"resourceSpans": [{"scopeSpans": [{"spa\n', encoding="utf-8")
+    command, *rest = arguments
+    done = project(command, "cut.jsonl", *rest)
+    assert done.code == ExitCode.ERROR
+    assert "cut.jsonl" in done.err
+    assert "1 record could not be read" in done.err
+
+
 def test_an_eval_without_evaluators_is_no_policy(project: Command) -> None:
     (project.folder / "empty.eval.yaml").write_text("name: empty\n", encoding="utf-8")
     done = project("score", "traces", "--eval", "empty.eval.yaml")

@@ -107,10 +107,10 @@ def tool(number: int, name: str, start: int, end: int, **fields: Any) -> Any:
     return span(number, f"execute_tool {name}", start, end, attributes=values, **fields)
 
 
-def request(*spans: Any, resource: dict[str, Any] | None = None) -> dict[str, Any]:
+def request(*spans: Any, resource: dict[str, Any] | None = None, scope: str = "test") -> dict[str, Any]:
     """Return a request of OTLP with these spans."""
-    scope = {"scope": {"name": "test"}, "spans": list(spans)}
-    return {"resourceSpans": [{"resource": {"attributes": attributes(resource or {})}, "scopeSpans": [scope]}]}
+    group = {"scope": {"name": scope}, "spans": list(spans)}
+    return {"resourceSpans": [{"resource": {"attributes": attributes(resource or {})}, "scopeSpans": [group]}]}
 
 
 def user(text: str) -> dict[str, Any]:

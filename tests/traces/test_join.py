@@ -70,8 +70,16 @@ def test_arguments_as_a_python_literal_are_read(tmp_path: Path) -> None:
 
 
 def test_the_merged_tools_of_adk_are_no_call(tmp_path: Path) -> None:
-    session = session_of(tmp_path, tool(1, "add", 0, 1), tool(2, "(merged tools)", 1, 2))
-    assert [name for name, _ in calls(session)] == ["add"]
+    agent = span(9, "invoke_agent math", 0, 9, attributes={"gen_ai.operation.name": "invoke_agent"})
+    parts = [tool(1, "add", 0, 1, parent=9), tool(2, "mul", 1, 2, parent=9)]
+    merged = tool(3, "(merged tools)", 3, 4, parent=9)
+    assert "(merged tools)" in [name for name, _ in calls(session_of(tmp_path, agent, *parts, merged))]
+    session = session_of(tmp_path, agent, *parts, merged, scope="gcp.vertex.agent")
+    assert [name for name, _ in calls(session)] == ["add", "mul"]
+    assert not session.response.unread
+    session = session_of(tmp_path, agent, parts[0], merged, scope="gcp.vertex.agent")
+    assert agentv.score(session.response, FORBIDS).status != "pass"
+    assert session.response.unread
 
 
 def test_usage_is_counted_on_leaf_models_only(tmp_path: Path) -> None:
@@ -169,9 +177,40 @@ def test_a_check_that_forbids_calls_never_passes_when_the_reply_was_lost(
     assert agentv.score(session.response, FORBIDS).status == "error"
 
 
-def test_dropped_attributes_make_calls_unknown(tmp_path: Path) -> None:
-    model = {**chat(1, 0, 1, [said("hi")]), "droppedAttributesCount": 2}
-    assert session_of(tmp_path, model).response.unread
+@pytest.mark.parametrize("name", ["droppedAttributesCount", "droppedEventsCount", "dropped_links_count"])
+def test_what_was_dropped_makes_calls_unknown(tmp_path: Path, name: str) -> None:
+    model = chat(1, 0, 1, [said("hi")])
+    agent = span(2, "invoke_agent a", 0, 2, attributes={"gen_ai.operation.name": "invoke_agent"})
+    assert not session_of(tmp_path, model, agent).response.unread
+    assert session_of(tmp_path, {**model, name: 2}, agent).response.unread
+    assert session_of(tmp_path, model, {**agent, name: 1}).response.unread
+    event = {"name": "note", name: "1"}
+    assert session_of(tmp_path, {**model, "events": [event]}, agent).response.unread
+
+
+NOTHING_SAID = [
+    ("traceloop", {"traceloop.span.kind": "workflow", "traceloop.entity.name": "crew"}),
+    ("answer", {"openinference.span.kind": "AGENT", "input.value": "go", "output.value": "done"}),
+    ("messages", {"gen_ai.operation.name": "invoke_agent", "gen_ai.output.messages": [said("done")]}),
+]
+
+
+@pytest.mark.parametrize("attributes", [values for _, values in NOTHING_SAID], ids=[name for name, _ in NOTHING_SAID])
+@pytest.mark.parametrize(
+    "check",
+    [{"forbidden": ["boom"]}, {"maximums": {"boom": 0}}, {"allowed": ["add"]}, {"mode": "exact", "expected": []}],
+    ids=str,
+)
+def test_without_any_model_or_tool_no_check_of_what_must_not_be_called_is_decided(
+    tmp_path: Path, attributes: dict[str, Any], check: dict[str, Any]
+) -> None:
+    session = session_of(tmp_path, span(1, "run", 0, 9, attributes=attributes))
+    assert agentv.score(session.response, [{"type": "tool_trajectory", **check}]).status == "error"
+
+
+def test_a_model_that_only_failed_says_nothing_about_calls(tmp_path: Path) -> None:
+    failed = span(1, "chat m", 0, 9, attributes={"gen_ai.operation.name": "chat"}, failed=True)
+    assert agentv.score(session_of(tmp_path, failed).response, FORBIDS).status == "error"
 
 
 def test_a_part_of_unknown_type_makes_calls_unknown(tmp_path: Path) -> None:

@@ -14,7 +14,14 @@ from agentv.api.sessions.convert import FORMS, ConvertForm, convert_session
 from agentv.cli.options import JSON, QUIET
 from agentv.cli.outputs import print_json
 from agentv.cli.problems import fail_usage
-from agentv.cli.trace_options import print_coverage, print_skipped, read_sessions, take_trace_options, trace_options
+from agentv.cli.trace_options import (
+    fail_without_sessions,
+    print_coverage,
+    print_skipped,
+    read_sessions,
+    take_trace_options,
+    trace_options,
+)
 from agentv.exit_codes import ExitCode
 from agentv.reports.coverage import coverage_data
 from agentv.reports.files import open_private
@@ -45,8 +52,7 @@ def command(form: str, out: str | None, *, quiet: bool, as_json: bool, **params:
     spool, coverage = read_sessions(traces, quiet=quiet)
     with closing(spool):
         if not len(spool):
-            print_coverage(coverage, as_json=False, err=True)
-            fail_usage("no sessions to convert")
+            fail_without_sessions(coverage, "no sessions to convert")
         count = _write(spool, cast("ConvertForm", form), out)
     if as_json:
         data = {"schema": "agentv.converted/1", "file": out, "form": form, "sessions": count}

@@ -17,6 +17,7 @@ from agentv.cli.outputs import print_json
 from agentv.cli.problems import fail_error, fail_usage
 from agentv.cli.trace_options import (
     Progress,
+    fail_without_sessions,
     print_coverage,
     print_skipped,
     read_sessions,
@@ -67,8 +68,7 @@ def command(target: str, store: str | None, *, quiet: bool, as_json: bool, **par
                 spool, coverage = read_sessions(traces, quiet=quiet)
                 with closing(spool):
                     if not len(spool):
-                        print_coverage(coverage, as_json=False, err=True)
-                        fail_usage("no sessions to import")
+                        fail_without_sessions(coverage, "no sessions to import")
                     progress = Progress("imported", is_shown=not quiet)
                     stored = StoredCommand(folder=str(Path.cwd()), traces=traces.paths)
                     imported = import_sessions(

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from agentv.api import resume as api
 from agentv.api.execution import execute
 from agentv.api.sessions.runs import DEFAULT_TARGET
-from agentv.api.sessions.score import prepare_score
+from agentv.api.sessions.score import NO_SESSIONS, prepare_score
 from agentv.api.store_files import open_location, parse_location, store_path
 from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import (
@@ -34,7 +34,14 @@ from agentv.cli.options import (
 from agentv.cli.outputs import input_files, make_printer, open_files
 from agentv.cli.problems import exit_with_problems, fail_usage, report_abort
 from agentv.cli.store_session import with_judge_cache
-from agentv.cli.trace_options import print_coverage, print_skipped, read_sessions, take_trace_options, trace_options
+from agentv.cli.trace_options import (
+    fail_without_sessions,
+    print_coverage,
+    print_skipped,
+    read_sessions,
+    take_trace_options,
+    trace_options,
+)
 from agentv.errors import AgentVError, SpecError
 from agentv.exit_codes import ExitCode
 from agentv.model.stored import StoredCommand
@@ -93,6 +100,8 @@ def _score(spool: SessionSpool, coverage: TraceCoverage, args: ScoreArgs, paths:
         print_coverage(coverage, as_json=False, err=True)
         exit_with_problems(error, as_json=args.as_json)
     except AgentVError as error:
+        if str(error) == NO_SESSIONS:
+            fail_without_sessions(coverage, NO_SESSIONS)
         print_coverage(coverage, as_json=False, err=True)
         fail_usage(str(error))
     print_coverage(coverage, as_json=args.as_json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -18,6 +18,7 @@ from agentv.registry import trace_format_names
 from agentv.reports.coverage import coverage_data, render_coverage
 from agentv.reports.terminal import Style, pluralize
 from agentv.traces.detection import find_format
+from agentv.traces.reading import UNKNOWN_FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,6 +105,15 @@ def read_sessions(options: TraceOptions, *, quiet: bool = False) -> tuple[Sessio
         fail_usage(str(error))
     finally:
         progress.end()
+
+
+def fail_without_sessions(coverage: TraceCoverage, message: str) -> NoReturn:
+    """Print the coverage and end the command: an unreadable record was not measured, a file of no format is wrong."""
+    print_coverage(coverage, as_json=False, err=True)
+    if any(record.reason != UNKNOWN_FORMAT for record in coverage.skipped):
+        click.echo(message, err=True)
+        sys.exit(print_skipped(coverage, ExitCode.OK))
+    fail_usage(message)
 
 
 def print_skipped(coverage: TraceCoverage, code: int) -> int:

@@ -45,8 +45,8 @@ def render_coverage(coverage: TraceCoverage, style: Style) -> str:
         lines += [f"    {clean(str(record))}" for record in coverage.skipped[:_SHOWN]]
         lines += _more(coverage.skipped_records)
     if coverage.ignored_files:
-        lines.append(f"  ignored: {pluralize(coverage.ignored_files, 'file')} that are no traces")
-    lines += [f"  note: {count:,} {clean(note)}" for note, count in coverage.notes.items()]
+        lines.append(f"  ignored, no traces: {pluralize(coverage.ignored_files, 'file')}")
+    lines += [f"  note: {clean(note)} ({count:,})" for note, count in coverage.notes.items()]
     return "\n".join(lines)
 
 
@@ -57,11 +57,12 @@ def _more(count: int) -> list[str]:
 def _gaps(coverage: TraceCoverage) -> list[str]:
     calls = []
     if coverage.calls:
-        calls.append(f"{coverage.calls_without_input:,} calls without arguments")
+        calls.append(f"{pluralize(coverage.calls_without_input, 'call')} without arguments")
         calls.append(f"{coverage.calls_without_output:,} without results")
     if coverage.messages:
-        total = f" of {coverage.messages:,}" if coverage.messages_without_usage else ""
-        calls.append(f"{coverage.messages_without_usage:,}{total} messages without usage")
+        lacking = f"{coverage.messages_without_usage:,} of " if coverage.messages_without_usage else ""
+        number = coverage.messages if lacking else 0
+        calls.append(f"{lacking}{pluralize(number, 'message')} without usage")
     if coverage.sessions_without_answer:
         calls.append(f"{pluralize(coverage.sessions_without_answer, 'session')} without an answer")
     return [" · ".join(calls)] if calls else []

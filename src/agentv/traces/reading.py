@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from agentv.protocols.traces import TraceFormat, TraceSample
     from agentv.traces.files import TraceFile
 
-_UNKNOWN = "no known trace format; name one with --format, `agentv score --formats` lists them"
+UNKNOWN_FORMAT = "no known trace format; name one with --format, `agentv score --formats` lists them"
+"""Reason why a file is skipped that was named and is of no known format."""
 _EMPTY = "the file is empty"
 _MAX_LOST = 1000
 REPEATED = "sessions that are there more than once, and count once"
@@ -143,10 +144,10 @@ class TraceReading:
     def _skip_unknown(self, file: TraceFile) -> None:
         """Report a file of no known format: as a mistake if it was named, else as one of a folder that is ignored."""
         if file.name in self._named or file.path is None:
-            self.skip(file.name, _UNKNOWN)
+            self.skip(file.name, UNKNOWN_FORMAT)
         else:
             self.coverage.ignored_files += 1
-            self.note(f"{_UNKNOWN.partition(';')[0]}: {file.name}")
+            self.note(f"{UNKNOWN_FORMAT.partition(';')[0]}: {file.name}")
 
     def _join(self, store: SpanStore) -> Iterator[Session]:
         notes: Counter[str] = Counter()

@@ -1,11 +1,12 @@
 """OTLP in protobuf tells the same sessions as in JSON, in both forms in which files are written."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.support.otlp_protobuf import encode_request
-from tests.support.traces import OTLP, lines_of, read_traces, request, span, write_lines
+from tests.support.traces import FIXTURES, OTLP, calls, lines_of, read_one, read_traces, request, span, write_lines
 
 
 @pytest.mark.parametrize("path", OTLP, ids=lambda path: path.name.partition(".")[0])
@@ -37,3 +38,10 @@ def test_spans_beside_a_malformed_one_are_read(tmp_path: Path) -> None:
     (session,), coverage = read_traces(path)
     assert len(session.response.output_messages or ()) == 2
     assert (coverage.skipped_records, bool(session.response.unread)) == (2, True)
+
+
+def test_a_result_of_the_third_api_of_jaeger_is_read(tmp_path: Path) -> None:
+    (value,) = lines_of(FIXTURES / "adk.jsonl")
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps({"result": value}), encoding="utf-8")
+    assert calls(read_one(path)) == calls(read_one(FIXTURES / "adk.jsonl"))

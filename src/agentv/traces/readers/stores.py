@@ -403,13 +403,19 @@ def _jaeger_span(raw: _Object, processes: Any) -> OtelSpan | None:
         "startTime": start * _NS_PER_US if isinstance(start, int) else start,
         "endTime": None if end is None else end * _NS_PER_US,
         "attributes": attributes,
-        "droppedAttributesCount": count_malformed(raw.get("tags")),
+        "droppedAttributesCount": count_malformed(raw.get("tags")) + _dropped(attributes),
         "resource": {"attributes": resource},
         "scope": attributes.pop("otel.scope.name", attributes.pop("otel.library.name", "")),
         "status": {"code": "ERROR" if failed else code, "message": attributes.pop("otel.status_description", "")},
         "events": events,
     }
     return span_from(made)
+
+
+def _dropped(attributes: _Object) -> int:
+    """Return the number of attributes, events and links that OpenTelemetry dropped, which Jaeger keeps as tags."""
+    counts = [attributes.get(f"otel.dropped_{what}_count") for what in ("attributes", "events", "links")]
+    return sum(int(count) for count in counts if str(count).isdecimal() and len(str(count)) < 20)  # noqa: PLR2004 - 64 bits
 
 
 def _tags(tags: Any) -> dict[str, Any]:

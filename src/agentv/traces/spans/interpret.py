@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _KNOWN = ("gen_ai.", "openinference.", "llm.", "traceloop.", "ai.", "tool.", "gcp.vertex.agent.", "agent.")
 PHANTOMS = frozenset(("(merged tools)",))
 """Tools that ADK invents for the results of parallel calls."""
+_ADK = "gcp.vertex.agent"
 _FINISHED_WITH_CALLS = ("tool", "function")
 
 
@@ -32,17 +33,22 @@ def is_agent_span(span: OtelSpan) -> bool:
     return any(event.name.startswith("gen_ai.") for event in span.events)
 
 
+def is_of_adk(span: OtelSpan) -> bool:
+    """Return whether ADK itself wrote a span; an export without scopes still has its attributes."""
+    return span.scope == _ADK or (not span.scope and any(key.startswith(f"{_ADK}.") for key in span.attributes))
+
+
 def interpret(span: OtelSpan, reader: MessageReader) -> Facts:
     """Return the facts of a span; a span of no convention has none."""
     facts = _by_convention(span, reader)
-    if facts.kind == "tool" and facts.tool in PHANTOMS:
+    if facts.kind == "tool" and facts.tool in PHANTOMS and is_of_adk(span):
         return Facts(unread=[])
     facts.prompt = join_items(facts.prompt) if facts.prompt else facts.prompt
     facts.replies = join_items(facts.replies) if facts.replies else facts.replies
     facts.unread = [*facts.unread, *reader.problems]
     reader.problems.clear()
-    if facts.kind in ("model", "tool") and span.dropped:
-        facts.unread.append(f"{span.dropped} attributes or events of it were dropped when it was recorded")
+    if facts.kind != "other" and span.dropped:
+        facts.unread.append(f"{span.dropped} attributes, events or links of it were dropped when it was recorded")
     return facts
 
 

@@ -25,6 +25,7 @@ from agentv.traces.spans.writer import SESSION
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Iterator
 
     from agentv.model.conversation import Message, TokensUsage
     from agentv.model.session import OtelSpan
@@ -35,6 +36,8 @@ ONLY_LOGS = "log records without a trace or a session"
 _NS_PER_MS = 1_000_000
 _NO_ANSWER = "the answer was not captured"
 _MAX_TRACES = 20
+_HISTORY = "pydantic_ai.all_messages"
+"""Attribute of an agent's span that holds the whole conversation with its calls."""
 
 
 def join_spans(key: str, spans: list[OtelSpan], notes: Counter[str]) -> Session | None:
@@ -140,12 +143,24 @@ class _Joiner:
         if silent and not self._timeline.calls and not any(node.kind == "tool" for node in self._nodes):
             places += [_lost_reply(draft) for draft in silent]
         places += suspected_calls(self._all, self._timeline.calls)
+        places += self._nothing_known()
         ran = {node.facts.call_id for node in self._nodes if node.kind == "tool"}
         for node, result in self._timeline.unpaired_results():
             if result.id not in ran:
                 reason = f"it received a result of the call {result.id!r}, which is nowhere, {MISSING_CALLS}"
                 places.append(Unread(path=f"span {node.span.span_id}", reason=reason))
         return places
+
+    def _nothing_known(self) -> Iterator[Unread]:
+        """Yield one place if no reply of a model and no tool is there: the answer alone tells nothing about calls."""
+        spoke = any(draft.is_reply and draft.node and draft.node.kind == "model" for draft in self._drafts)
+        if spoke or self._timeline.calls or any(node.kind == "tool" for node in self._nodes):
+            return
+        told = any(node.facts.replies and _HISTORY in node.span.attributes for node in self._nodes)
+        if not told and self._attribute(SESSION) is None:
+            agents = [node for node in self._nodes if node.kind == "agent"] or self._nodes
+            reason = f"no span tells what its models wrote and which tools it called, {MISSING_CALLS}"
+            yield Unread(path=f"span {agents[0].span.span_id} ({agents[0].span.name[:60]})", reason=reason)
 
     def _answer(self, output: tuple[Message, ...]) -> tuple[str, bool]:
         """Return the answer, from the last message of the agent or from the agent's own span, and if it is there."""

@@ -33,12 +33,17 @@ _decode = msgspec.json.Decoder().decode
 
 
 def is_otlp(value: Any) -> bool:
-    """Return whether an object is a request of OTLP; metrics are one, too."""
-    return isinstance(value, dict) and any(isinstance(value.get(key), list) for key in KEYS)
+    """Return whether an object is a request of OTLP, or a result of Jaeger's API v3; metrics are one, too."""
+    inner = value.get(_RESULT) if isinstance(value, dict) else None
+    return any(
+        isinstance(each, dict) and any(isinstance(each.get(key), list) for key in KEYS) for each in (value, inner)
+    )
 
 
 KEYS = ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs", "resourceMetrics", "resource_metrics")
 """Keys of a request."""
+_RESULT = "result"
+"""Key around a request in the answers of Jaeger's API v3."""
 
 
 def spans_of_otlp(data: bytes | Raw) -> Iterator[OtelSpan | None]:
@@ -47,6 +52,8 @@ def spans_of_otlp(data: bytes | Raw) -> Iterator[OtelSpan | None]:
     Raise `ValueError` if the request itself is malformed.
     """
     fields = _fields(_decode(data) if memoryview(data).nbytes <= _WHOLE_BYTES else data)
+    if _RESULT in fields and fields.keys().isdisjoint(KEYS):
+        fields = _fields(fields[_RESULT])
     for key, scope_keys, leaf_key in _GROUPS:
         for resource in _items(fields[key]) if key in fields else ():
             yield from _spans_of_resource(resource, scope_keys, leaf_key)

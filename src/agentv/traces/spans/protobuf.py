@@ -234,8 +234,10 @@ def _span(data: bytes, resource: dict[str, Any], scope: str) -> OtelSpan:
         if number == 9:  # noqa: PLR2004 - field number
             pairs.append(value)
         elif number == _EVENT_FIELD:
-            events.append(_event(value))
-        elif number in (10, 12) and isinstance(value, int):
+            event, lost = _event(value)
+            events.append(event)
+            dropped += lost
+        elif number in (10, 12, 14) and isinstance(value, int):
             dropped += value
         else:
             fields[number] = value
@@ -270,14 +272,17 @@ def _time(value: Any) -> int:
     return value if isinstance(value, int) and value < 1 << 63 else 0
 
 
-def _event(data: bytes) -> SpanEvent:
+def _event(data: bytes) -> tuple[SpanEvent, int]:
+    """Return an event, and the number of its attributes that were dropped."""
     fields, pairs = {}, []
     for number, value in _fields(data):
         if number == 3:  # noqa: PLR2004 - field number
             pairs.append(value)
         else:
             fields[number] = value
-    return SpanEvent(name=_text(fields.get(2)), time=_time(fields.get(1)), attributes=_attributes(pairs))
+    event = SpanEvent(name=_text(fields.get(2)), time=_time(fields.get(1)), attributes=_attributes(pairs))
+    dropped = fields.get(4)
+    return event, dropped if isinstance(dropped, int) else 0
 
 
 def _log(data: bytes, resource: dict[str, Any], scope: str) -> OtelSpan:

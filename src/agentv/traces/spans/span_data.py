@@ -15,7 +15,10 @@ RESOURCE_KEYS = (
     *("langfuse.session.id", "openinference.project.name"),
 )
 """Attributes of a resource that are kept with each of its spans."""
-_DROPPED = ("droppedAttributesCount", "dropped_attributes_count", "droppedEventsCount", "dropped_events_count")
+_DROPPED = (
+    *("droppedAttributesCount", "dropped_attributes_count", "droppedEventsCount", "dropped_events_count"),
+    *("droppedLinksCount", "dropped_links_count"),
+)
 _ANY_VALUES = ("stringValue", "kvlistValue", "string_value", "kvlist_value", "arrayValue", "array_value")
 
 
@@ -42,6 +45,7 @@ def span_from(raw: _Object, resource: dict[str, Any] | None = None, scope: str =
         resource = used_resource(read_attributes(own.get("attributes", own)))
     start, end = _times(raw)
     is_error, message = _status(raw)
+    events = [each for key in ("events", "span_events") for each in objects_in(raw.get(key))]
     return OtelSpan(
         trace_id=trace_id or span_id,
         span_id=span_id,
@@ -52,10 +56,10 @@ def span_from(raw: _Object, resource: dict[str, Any] | None = None, scope: str =
         attributes=attributes,
         resource=resource,
         scope=scope or _scope(raw),
-        events=[_event(each) for key in ("events", "span_events") for each in objects_in(raw.get(key))],
+        events=[_event(each) for each in events],
         is_error=is_error,
         error=message,
-        dropped=_dropped(raw) + count_malformed(raw.get("attributes")),
+        dropped=_dropped(raw) + sum(map(_dropped, events)) + count_malformed(raw.get("attributes")),
     )
 
 
@@ -106,7 +110,14 @@ def read_body(body: Any) -> Any:
 
 def _dropped(raw: _Object) -> int:
     counts = [raw[name] for name in _DROPPED if name in raw]
-    return sum(count for count in counts if isinstance(count, int) and not isinstance(count, bool)) if counts else 0
+    return sum(map(_count, counts)) if counts else 0
+
+
+def _count(value: Any) -> int:
+    """Return a count, which some exporters write as text."""
+    if isinstance(value, str) and value.isdecimal() and len(value) < 20:  # noqa: PLR2004 - 64 bits
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def count_malformed(raw: Any) -> int:

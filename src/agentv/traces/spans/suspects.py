@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agentv.formats.fields import CALL_ID_KEYS, INPUT_KEYS, MISSING_CALLS, NAME_KEYS, is_call_key, to_snake_case
 from agentv.model.response import Unread
 from agentv.traces.conventions.tool_results import is_schema
-from agentv.traces.spans.interpret import PHANTOMS
+from agentv.traces.spans.interpret import PHANTOMS, is_of_adk
 from agentv.traces.spans.tool_matching import is_named
 from agentv.traces.spans.values import parse_value
 
@@ -58,8 +58,23 @@ def suspected_calls(nodes: Iterable[Node], calls: Iterable[CallDraft]) -> list[U
 def _signs(node: Node) -> Iterator[tuple[str, str]]:
     """Yield the name of each tool that a span seems to call, if it tells one, and the sign of it."""
     yield from _signs_in_messages(node)
-    if node.kind == "other" and node.tool_ancestor is None and not node.descendants("tool"):
+    if node.kind != "other":
+        return
+    if is_of_adk(node.span) and not PHANTOMS.isdisjoint(_tool_names(node.span.attributes)):
+        if not _has_parts(node):
+            yield "", "the results of parallel calls, whose spans are missing"
+    elif node.tool_ancestor is None and not node.descendants("tool"):
         yield from _signs_of_tool(node.span)  # else it is a part of a known call, or what is around it
+
+
+def _has_parts(node: Node) -> bool:
+    """Return whether the spans of the parallel calls are there whose results ADK merged into one span."""
+    if node.parent is None:
+        return False
+    earlier = [each for each in node.parent.children if each.order < node.order]
+    merged = [each.order for each in earlier if not PHANTOMS.isdisjoint(_tool_names(each.span.attributes))]
+    tools = [each for each in earlier if each.kind == "tool" and each.order > max(merged, default=-1)]
+    return len(tools) > 1
 
 
 def _signs_in_messages(node: Node) -> Iterator[tuple[str, str]]:
@@ -93,8 +108,6 @@ def _holds_calls(key: str, value: Any) -> bool:
 
 def _signs_of_tool(span: OtelSpan) -> Iterator[tuple[str, str]]:
     told = _tool_names(span.attributes)
-    if not PHANTOMS.isdisjoint(told):
-        return
     match = _TOOL_SPAN.match(span.name)
     if match is not None:
         yield from ((name, "its name") for name in told or [match[1].strip()])
