@@ -255,8 +255,8 @@ def test_a_suggestion_for_a_persona_passes_the_runs_of_the_others() -> None:
     execution = agentv.evaluate(data, target=agent, store=Path("runs.db"), max_concurrency=1)
     terse, wordy = agentv.mutate(execution, store="runs.db", stored=True).cases
     assert [terse.persona_id, wordy.persona_id] == ["terse", "wordy"]
-    suggestions = [survivor.suggestion for survivor in (*terse.survivors, *wordy.survivors) if survivor.tool]
-    suggestions = [suggestion for suggestion in suggestions if suggestion]
+    offered = [survivor.suggestion for survivor in (*terse.survivors, *wordy.survivors) if survivor.tool]
+    suggestions = [suggestion for suggestion in offered if suggestion is not None]
     assert suggestions
     assert "{type: tool_trajectory, maximums: {search: 1}}" not in suggestions
     for suggestion in suggestions:
