@@ -108,6 +108,24 @@ def test_without_runs_a_gate_is_an_error(run: Command) -> None:
     assert run("coverage", "nowhere").code == 2
 
 
+def test_a_persona_without_runs_is_named(run: Command) -> None:
+    personas = [{"id": name, "description": "x"} for name in ("terse", "wordy", "late")]
+    one, two = cases("one", "two")
+    data = {
+        "targets": [mocked(calls("search"))],
+        "personas": personas,
+        "cases": [one | {"persona": ["terse", "wordy"]}],
+    }
+    run.write("a.eval.yaml", data)
+    run("eval", "a.eval.yaml", "--persona", "terse")
+    run.write("a.eval.yaml", data | {"cases": [*data["cases"], two | {"persona": "late"}]})
+    report = coverage(run)
+    assert report["personas"] == [{"id": "late", "runs": 0}, {"id": "terse", "runs": 1}, {"id": "wordy", "runs": 0}]
+    assert "a run of case two with persona late" in report["next_cases"]
+    assert "a run of case one with persona wordy" in report["next_cases"]
+    assert "persona wordy: never" in run("coverage").out
+
+
 def test_a_tool_that_only_a_judge_looks_at_is_not_asserted(run: Command) -> None:
     run.write("a.eval.yaml", {"targets": [mocked(calls("search"))], "cases": cases("one")})
     run("eval", "a.eval.yaml")

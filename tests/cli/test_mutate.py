@@ -30,6 +30,7 @@ def test_survivors_are_printed_in_words_with_the_yaml_that_would_notice_them(pas
     assert "drop_call" in result.out
     assert "kill rate" in result.out
     assert "bad" not in result.out
+    assert "left out: 1 run that did not pass" in result.out
 
 
 def test_the_json_has_cases_with_their_survivors(passed: Command) -> None:
@@ -58,7 +59,10 @@ def test_nothing_that_passed_is_an_error(run: Command) -> None:
     result = run("mutate")
     assert result.code == 3
     assert "no run of" in result.err
-    assert run("mutate", "--case", "nope").code == 3
+    assert "passed that is selected, 1 did not: there is nothing to change" in result.err
+    unknown = run("mutate", "--case", "bat")
+    assert unknown.code == 2
+    assert "has no run of case 'bat'; did you mean 'bad'?" in unknown.err
 
 
 def test_a_gate_without_measurable_cases_is_an_error(run: Command) -> None:

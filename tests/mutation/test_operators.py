@@ -8,6 +8,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 import agentv
+from agentv.formats.reader import read_any
 from agentv.model.conversation import ToolCall
 from agentv.model.mutation import OPERATORS, Mutant
 from agentv.model.response import ProviderResponse
@@ -144,6 +145,23 @@ def test_a_failed_call_has_an_error_and_a_denied_one_no_output() -> None:
 def test_a_reply_that_tells_nothing_of_its_calls_has_only_another_answer() -> None:
     found = {mutant.operator for mutant in make_mutants(read({"text": "It is done."})).made}
     assert found == {"cut_answer", "negate_answer"}
+
+
+def test_of_equal_calls_in_a_row_only_one_is_dropped_or_made_once_more() -> None:
+    calls = [{"tool": "s", "input": {"q": 1}, "id": str(index)} for index in range(3)]
+    calls.append({"tool": "s", "input": {"q": 2}})
+    reply = agentv.decode_response({"output_messages": [{"role": "assistant", "tool_calls": calls}]})
+    made = make_mutants(reply).made
+    changed = [(each.operator, each.call) for each in made if each.operator in {"drop_call", "duplicate_call"}]
+    assert changed == [("drop_call", 0), ("drop_call", 3), ("duplicate_call", 0), ("duplicate_call", 3)]
+
+
+def test_a_call_without_a_name_is_not_changed() -> None:
+    calls = [{"tool": "search", "input": {"q": 1}}, {"input": {"q": 2}}]
+    response = read_any({"text": "Done.", "output_messages": [{"role": "assistant", "tool_calls": calls}]}, None)
+    made = make_mutants(response).made
+    assert {each.call for each in made} == {0, None}
+    assert not [each for each in made if each.operator == "swap_calls"]
 
 
 def test_equal_calls_are_not_swapped() -> None:

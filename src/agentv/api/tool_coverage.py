@@ -139,7 +139,10 @@ class CoverageMeter:
             for variant in case.variants
         }
         self._tools: dict[str, _Tool] = {}
-        self._personas: Counter[str] = Counter()
+        cases = [(*each, case.case.persona_id) for each, case in self._cases.items() if not case.variants]
+        self._case_of_persona = {name: case for _, case, name in (*cases, *self._variants) if name is not None}
+        """Case of each persona that a case names."""
+        self._personas: Counter[str] = Counter(dict.fromkeys(self._case_of_persona, 0))
         self._scorers: dict[tuple[str, str, str | None], CaseScorer | None] = {}
         self._runs = self._unknown = 0
         self._measured: set[tuple[str, str]] = set()
@@ -254,8 +257,14 @@ class CoverageMeter:
             never_called=counts["never called"],
             coverage=counts["asserted"] / len(tools) if tools else None,
             personas=tuple([PersonaCoverage(id=name, runs=runs) for name, runs in sorted(self._personas.items())]),
-            next_cases=tuple(_next_cases(tools))[:MAX_NEXT],
+            next_cases=(*_next_cases(tools), *self._next_personas())[:MAX_NEXT],
         )
+
+    def _next_personas(self) -> Iterator[str]:
+        """Yield what to run next: a case of each persona that has no run."""
+        for name, runs in sorted(self._personas.items()):
+            if not runs:
+                yield f"a run of case {self._case_of_persona[name]} with persona {name}"
 
 
 def _evaluators_key(case: CheckedCase) -> bytes:

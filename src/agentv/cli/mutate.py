@@ -84,7 +84,8 @@ def command(
     args = MutateArgs(name=name, options=options, min_kill=min_kill, store=store, as_json=as_json)
     report = _mutate(args)
     if not report.cases and not report.skipped:
-        fail_error(f"no run of {report.execution_id} passed that is selected: there is nothing to change")
+        counted = f", {report.not_passing:,} did not" if report.not_passing else ""
+        fail_error(f"no run of {report.execution_id} passed that is selected{counted}: there is nothing to change")
     if as_json:
         print_json(report)
     else:
@@ -124,11 +125,13 @@ def _progress() -> Any:
 def _exit_code(report: MutationReport, args: MutateArgs) -> ExitCode:
     if args.min_kill is None:
         return ExitCode.OK
-    if report.kill_rate is not None and report.kill_rate < args.min_kill - _ROUNDING:
+    unmeasured = [case.case_id for case in report.skipped if not case.measurable]
+    measured = report.killed + report.survived
+    most = (report.killed + report.unmeasured) / (measured + report.unmeasured) if measured else 1.0
+    if report.kill_rate is not None and most < args.min_kill - _ROUNDING:
         print_error(f"agentv: {report.kill_rate * 100:.1f} % of the changes are noticed (--min-kill {args.min_kill:g})")
         return ExitCode.FAILED
-    unmeasured = [case.case_id for case in report.skipped if not case.measurable]
-    if report.kill_rate is None or unmeasured:
+    if report.kill_rate is None or report.unmeasured or unmeasured:
         print_error("agentv: the kill rate could not be measured for all cases that passed")
         return ExitCode.ERROR
     return ExitCode.OK

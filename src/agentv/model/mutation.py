@@ -116,6 +116,14 @@ class MutatedCase(Struct, frozen=True, kw_only=True):
     """Mutants that were not noticed and are accepted."""
     left_out: int = 0
     """Number of mutants that were not made because the run has too many calls."""
+    left_out_runs: int = 0
+    """Number of further runs that passed and were not changed because there are too many."""
+    unmeasured: int = 0
+    """Number of mutants that only judges could have noticed, which gave no verdict."""
+    unmeasured_reason: str | None = None
+    """Reason why the first of them has none."""
+    without_judges: bool = False
+    """`True` if the case has evaluators that ask a judge, and they were left out."""
     persona_id: str | None = None
     """Id of the persona of the runs; `None` if they have none."""
 
@@ -156,6 +164,10 @@ class MutationReport(Struct, frozen=True, kw_only=True):
     """Share of `killed` in `killed` and `survived`; `None` without any."""
     operators: tuple[KillCount, ...] = ()
     """Mutants by operator."""
+    unmeasured: int = 0
+    """Number of mutants that only judges could have noticed, which gave no verdict."""
+    not_passing: int = 0
+    """Number of runs of the selected cases that did not pass; they were left out."""
     evaluators: tuple[KillCount, ...] = ()
     """Mutants by the evaluators that saw them, under their names."""
     skipped: tuple[SkippedCase, ...] = ()

@@ -113,13 +113,14 @@ def _mutants_of_reply(
 ) -> Mutants:
     known = resolve_calls(response)
     reply = _reply(response, known)
-    calls = range(len(reply.calls))
+    # Of a call without a name nothing is known that an evaluator could notice.
+    calls = [index for index, call in enumerate(reply.calls) if call.tool]
     total = sum(_expected_count(reply, index) for index in calls)
     step = 1 if total <= limit else -(-total // limit)
     chosen = calls[::step]
     made = [mutant for operator in CALL_OPERATORS for index in chosen for mutant in operator(reply, index)]
     made += [mutant for whole in operators or REPLY_OPERATORS for mutant in whole(reply)]
-    left_out = sum(_expected_count(reply, index) for index in calls if index % step)
+    left_out = total - sum(_expected_count(reply, index) for index in chosen)
     return Mutants(made, left_out)
 
 
@@ -145,31 +146,35 @@ def _expected_count(reply: _Reply, index: int) -> int:
     return 8 + 2 * min(len(arguments), MAX_ARGUMENTS) if isinstance(arguments, dict) else 8
 
 
-def name_of(call: ToolCall) -> str:
-    """Return the name of a tool for sentences."""
-    return call.tool or "a call without a name"
-
-
 def _make(
     reply: _Reply, operator: Operator, index: int, sentence: str, changed: ProviderResponse, **more: Any
 ) -> Mutant:
     return Mutant(operator, reply.calls[index].tool, sentence, changed, index, **more)
 
 
+def _repeats(reply: _Reply, index: int) -> bool:
+    """Tell whether a call is the same as the one before, so that it makes no difference which of them is changed."""
+    return index > 0 and replace(reply.calls[index - 1], id=None) == replace(reply.calls[index], id=None)
+
+
 def drop_call(reply: _Reply, index: int) -> Iterator[Mutant]:
-    """Leave a call out."""
+    """Leave a call out, of equal ones in a row only the first."""
+    if _repeats(reply, index):
+        return
     call = reply.calls[index]
     others = sum(other.tool == call.tool for other in reply.calls) - 1
-    times = "not called" if not others else f"called {others + 1 - 1} instead of {others + 1} times"
-    yield _make(reply, "drop_call", index, f"{name_of(call)} {times}", reply.edit.drop(index))
+    times = "not called" if not others else f"called {others} instead of {others + 1} times"
+    yield _make(reply, "drop_call", index, f"{call.tool} {times}", reply.edit.drop(index))
 
 
 def duplicate_call(reply: _Reply, index: int) -> Iterator[Mutant]:
-    """Make a call twice."""
+    """Make a call twice, of equal ones in a row only the first."""
+    if _repeats(reply, index):
+        return
     call = reply.calls[index]
     count = sum(other.tool == call.tool for other in reply.calls)
     times = "twice" if count == 1 else f"{count + 1} instead of {count} times"
-    yield _make(reply, "duplicate_call", index, f"{name_of(call)} called {times}", reply.edit.repeat(index))
+    yield _make(reply, "duplicate_call", index, f"{call.tool} called {times}", reply.edit.repeat(index))
 
 
 def swap_calls(reply: _Reply, index: int) -> Iterator[Mutant]:
@@ -177,11 +182,13 @@ def swap_calls(reply: _Reply, index: int) -> Iterator[Mutant]:
     if index + 1 >= len(reply.calls):
         return
     first, second = reply.calls[index], reply.calls[index + 1]
+    if not second.tool:
+        return
     if first.tool == second.tool and canonical_key(first.input) == canonical_key(second.input):
         return
-    sentence = f"{name_of(second)} called before {name_of(first)}"
+    sentence = f"{second.tool} called before {first.tool}"
     if first.tool == second.tool:
-        sentence = f"calls {index} and {index + 1} of {name_of(first)} in the other order"
+        sentence = f"calls {index} and {index + 1} of {first.tool} in the other order"
     yield _make(reply, "swap_calls", index, sentence, reply.edit.swap(index))
 
 
@@ -191,7 +198,7 @@ def rename_call(reply: _Reply, index: int) -> Iterator[Mutant]:
     if call.tool == OTHER:
         return
     changed = reply.edit.set(index, replace(call, tool=OTHER))
-    yield _make(reply, "rename_call", index, f"{OTHER} called instead of {name_of(call)}", changed)
+    yield _make(reply, "rename_call", index, f"{OTHER} called instead of {call.tool}", changed)
 
 
 def change_argument(reply: _Reply, index: int) -> Iterator[Mutant]:
@@ -199,7 +206,7 @@ def change_argument(reply: _Reply, index: int) -> Iterator[Mutant]:
     call = reply.calls[index]
     for name, value in _arguments(call):
         other = changed_value(value)
-        sentence = f"{name_of(call)} called with {name}={quote(other)} instead of {quote(value)}"
+        sentence = f"{call.tool} called with {name}={quote(other)} instead of {quote(value)}"
         changed = reply.edit.set(index, replace(call, input={**call.input, name: other}))
         yield _make(reply, "change_argument", index, sentence, changed, argument=name)
 
@@ -210,7 +217,7 @@ def drop_argument(reply: _Reply, index: int) -> Iterator[Mutant]:
     for name, _ in _arguments(call):
         rest = {key: value for key, value in call.input.items() if key != name}
         changed = reply.edit.set(index, replace(call, input=rest))
-        yield _make(reply, "drop_argument", index, f"{name_of(call)} called without {name}", changed, argument=name)
+        yield _make(reply, "drop_argument", index, f"{call.tool} called without {name}", changed, argument=name)
 
 
 def add_argument(reply: _Reply, index: int) -> Iterator[Mutant]:
@@ -218,7 +225,7 @@ def add_argument(reply: _Reply, index: int) -> Iterator[Mutant]:
     call = reply.calls[index]
     if isinstance(call.input, dict) and ARGUMENT not in call.input:
         changed = reply.edit.set(index, replace(call, input={**call.input, ARGUMENT: True}))
-        sentence = f"{name_of(call)} called with a further argument"
+        sentence = f"{call.tool} called with a further argument"
         yield _make(reply, "add_argument", index, sentence, changed, argument=ARGUMENT)
 
 
@@ -232,7 +239,7 @@ def fail_call(reply: _Reply, index: int) -> Iterator[Mutant]:
     if call.effective_status != "error":
         output = UNSET if call.output is UNSET else FAILURE
         changed = reply.edit.set(index, replace(call, status="error", error=FAILURE, output=output))
-        yield _make(reply, "fail_call", index, f"{name_of(call)} failed", changed)
+        yield _make(reply, "fail_call", index, f"{call.tool} failed", changed)
 
 
 def deny_call(reply: _Reply, index: int) -> Iterator[Mutant]:
@@ -240,7 +247,7 @@ def deny_call(reply: _Reply, index: int) -> Iterator[Mutant]:
     call = reply.calls[index]
     if call.effective_status != "denied":
         changed = reply.edit.set(index, replace(call, status="denied", output=UNSET))
-        yield _make(reply, "deny_call", index, f"{name_of(call)} was denied", changed)
+        yield _make(reply, "deny_call", index, f"{call.tool} was denied", changed)
 
 
 def blank_output(reply: _Reply, index: int) -> Iterator[Mutant]:
@@ -248,7 +255,7 @@ def blank_output(reply: _Reply, index: int) -> Iterator[Mutant]:
     call = reply.calls[index]
     if call.output is not UNSET and call.output not in ("", None):
         changed = reply.edit.set(index, replace(call, output=""))
-        yield _make(reply, "blank_output", index, f"{name_of(call)} returned nothing", changed)
+        yield _make(reply, "blank_output", index, f"{call.tool} returned nothing", changed)
 
 
 def change_output(reply: _Reply, index: int) -> Iterator[Mutant]:
@@ -256,7 +263,7 @@ def change_output(reply: _Reply, index: int) -> Iterator[Mutant]:
     call = reply.calls[index]
     if call.output is not UNSET:
         changed = reply.edit.set(index, replace(call, output=changed_value(call.output)))
-        yield _make(reply, "change_output", index, f"{name_of(call)} returned something else", changed)
+        yield _make(reply, "change_output", index, f"{call.tool} returned something else", changed)
 
 
 def insert_foreign_call(reply: _Reply) -> Iterator[Mutant]:

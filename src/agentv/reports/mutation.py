@@ -102,11 +102,29 @@ def _notes(report: MutationReport, style: Style) -> list[str]:
     ]
     if len(report.skipped) > MAX_SKIPPED:
         lines.append(style.paint("yellow", f"skipped: {len(report.skipped) - MAX_SKIPPED:,} more; --json lists them"))
+    lines += _left_out(report, style)
     for entry in report.unused_accepts:
         which = " ".join([entry.operator, *filter(None, [entry.tool, entry.case])])
         lines.append(style.paint("yellow", f"accept {clean(which)}: no surviving change matches it, remove it"))
     lines += [f"judge {clean(name)}: {judge_usage_text(sums)}" for name, sums in report.judges.items()]
     return [*([""] if report.cases else []), *lines]
+
+
+def _left_out(report: MutationReport, style: Style) -> Iterator[str]:
+    """Yield what was not changed or not measured, and why."""
+    if report.not_passing:
+        yield style.paint("yellow", f"left out: {pluralize(report.not_passing, 'run')} that did not pass")
+    reduced = sum(case.without_judges for case in report.cases)
+    if reduced:
+        yield style.paint("yellow", f"left out: the judges of {pluralize(reduced, 'case')}; --judges asks them")
+    for what, name in (("run", "left_out_runs"), ("change", "left_out")):
+        count = sum(getattr(case, name) for case in report.cases)
+        if count:
+            yield style.paint("yellow", f"left out: {pluralize(count, f'further {what}')}, as there are too many")
+    if report.unmeasured:
+        reason = next(case.unmeasured_reason for case in report.cases if case.unmeasured)
+        count = pluralize(report.unmeasured, "change")
+        yield style.paint("yellow", f"not measured: {count}, which count neither way: {clean(reason or '')}")
 
 
 def _total(report: MutationReport, style: Style) -> str:

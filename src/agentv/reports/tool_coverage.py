@@ -25,7 +25,7 @@ def render_tool_coverage(report: CoverageReport, style: Style) -> str:
         lines += [*_table(report.tools, style), ""]
     lines += [_total(report), _runs(report)]
     for persona in report.personas:
-        lines.append(f"persona {clean(persona.id)}: {pluralize(persona.runs, 'run')}")
+        lines.append(f"persona {clean(persona.id)}: {pluralize(persona.runs, 'run') if persona.runs else 'never'}")
     if report.next_cases:
         lines += ["", "write next:", *(f"  - {clean(sentence)}" for sentence in report.next_cases[:MAX_NEXT])]
         more = len(report.next_cases) - MAX_NEXT

@@ -177,6 +177,110 @@ async def _in_a_loop(execution: Any) -> MutationReport:
     return agentv.mutate(execution, store="runs.db", judges=True, max_judge_cost=5.0)
 
 
+JUDGE = "def judge(prompt):\n    return {'text': 'true', 'cost_usd': 0.01}\n"
+ASKS = """import agentv
+async def asks(ctx):
+    reply = await ctx.ask('j', [agentv.Message(role='user', content=ctx.candidate + {more})])
+    return reply.text == 'true'
+"""
+
+
+def _judged(*evaluators: Any, threshold: float | None = None) -> agentv.Execution:
+    """A case that passed, and is evaluated by a judge, whose replies to the original alone are cached."""
+    Path("judge.py").write_text(JUDGE, encoding="utf-8")
+    Path("asks.py").write_text(ASKS.format(more="''"), encoding="utf-8")
+    targets = [
+        {"name": "m", "provider": "mock", "reply": REPLY},
+        {"name": "j", "provider": "python", "function": "./judge.py:judge"},
+    ]
+    check = {"type": "python", "function": "./asks.py:asks", "judge": "j"}
+    case = {"id": "a", "input": "x", "evaluators": [check, *evaluators]} | (
+        {"threshold": threshold} if threshold else {}
+    )
+    Path("a.eval.yaml").write_text(yaml.safe_dump({"targets": targets, "target": "m", "cases": [case]}), "utf-8")
+    execution = agentv.evaluate("a.eval.yaml", store=Path("runs.db"))
+    assert execution.summary.status == "pass", execution.results
+    return execution
+
+
+def _ask_for_0_cents(execution: agentv.Execution, **options: Any) -> MutationReport:
+    operators = ["cut_answer", "fail_call"]
+    return agentv.mutate(execution, store="runs.db", operators=operators, judges=True, max_judge_cost=1e-9, **options)
+
+
+@pytest.mark.parametrize("threshold", [None, 0.5])
+def test_a_change_that_only_judges_could_notice_is_not_measured_if_they_are_not_asked(threshold: float | None) -> None:
+    Path("j.db").unlink(missing_ok=True)
+    execution = _judged({"type": "no_tool_errors", "required": True}, threshold=threshold)
+    first = _ask_for_0_cents(execution)
+    assert (first.killed, first.survived, first.unmeasured) == (2, 0, 1)
+    assert first.kill_rate == 1.0
+    assert "`max_judge_cost` of $1e-09 is reached" in str(first.cases[0].unmeasured_reason)
+    assert sum(count.mutants for count in first.operators) == 2
+
+
+def test_below_a_threshold_another_failure_leaves_it_open_whether_a_change_is_noticed() -> None:
+    execution = _judged({"type": "no_tool_errors"}, {"type": "contains", "value": "A-17"}, threshold=0.5)
+    report = _ask_for_0_cents(execution)
+    assert report.unmeasured == 1
+    assert {count.name for count in report.operators} == {"fail_call"}
+
+
+def test_what_was_left_out_is_counted() -> None:
+    execution = _judged({"type": "no_tool_errors"})
+    (case,) = agentv.mutate(execution, store="runs.db").cases
+    assert case.without_judges
+    assert not agentv.mutate(REPLY, [{"type": "no_tool_errors"}]).cases[0].without_judges
+
+
+def _agent(replies: list[Any]) -> Any:
+    left = iter(replies)
+
+    def agent(prompt: str) -> Any:
+        del prompt
+        return next(left)
+
+    return agent
+
+
+def _searches(count: int) -> Any:
+    calls = [{"tool": "search", "input": {"q": str(index)}} for index in range(count)]
+    return {"text": "Done.", "output_messages": [{"role": "assistant", "tool_calls": calls}]}
+
+
+def test_a_suggestion_for_a_persona_passes_the_runs_of_the_others() -> None:
+    case = {"id": "a", "input": "x", "persona": ["terse", "wordy"], "evaluators": [{"type": "no_tool_errors"}]}
+    data = {"personas": [{"id": "terse", "description": "x"}, {"id": "wordy", "description": "y"}], "cases": [case]}
+    agent = _agent([_searches(1), _searches(2)])
+    execution = agentv.evaluate(data, target=agent, store=Path("runs.db"), max_concurrency=1)
+    terse, wordy = agentv.mutate(execution, store="runs.db", stored=True).cases
+    assert [terse.persona_id, wordy.persona_id] == ["terse", "wordy"]
+    offered = [survivor.suggestion for survivor in (*terse.survivors, *wordy.survivors) if survivor.tool]
+    suggestions = [suggestion for suggestion in offered if suggestion is not None]
+    assert suggestions
+    assert "{type: tool_trajectory, maximums: {search: 1}}" not in suggestions
+    for suggestion in suggestions:
+        for count in (1, 2):
+            assert agentv.score(_searches(count), [yaml.safe_load(suggestion)]).status == "pass", suggestion
+
+
+def test_a_suggestion_passes_runs_that_are_too_many_to_be_changed() -> None:
+    replies = [{**_searches(1), "text": f"Done {index}."} for index in range(25)]
+    replies.append(_searches(2))
+    case = {"id": "a", "input": "x", "repeat": 26, "evaluators": [{"type": "no_tool_errors"}]}
+    execution = agentv.evaluate({"cases": [case]}, target=_agent(replies), store=Path("runs.db"), max_concurrency=1)
+    (found,) = agentv.mutate(execution, store="runs.db", operators="duplicate_call").cases
+    assert (found.runs, found.left_out_runs) == (20, 6)
+    assert {survivor.suggestion for survivor in found.survivors} == {"{type: no_redundant_calls}"}
+
+
+def test_a_case_that_the_execution_does_not_have_is_an_error_with_a_suggestion() -> None:
+    data = {"cases": [{"id": "small", "input": "x", "evaluators": [{"type": "no_tool_errors"}]}]}
+    execution = agentv.evaluate(data, target=_agent([REPLY]), store=Path("runs.db"))
+    with pytest.raises(agentv.StoreError, match="has no run of case 'smal'; did you mean 'small'"):
+        agentv.mutate(execution, store="runs.db", cases="smal")
+
+
 names = st.sampled_from(["search", "refund", "notify", "get order", "1e3", "yes", "läuft", "$x", "a*b"])
 arguments = st.dictionaries(
     st.sampled_from(["id", "amount", "to", "$gt", "ja: nein", "n"]),

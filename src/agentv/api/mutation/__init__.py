@@ -9,16 +9,23 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from agentv.api.evaluate import Execution
 from agentv.api.mutation.judged import JudgedScoring
 from agentv.api.mutation.kills import CaseMutation, DeterministicScoring, Tally, kill_rate
-from agentv.api.mutation.sources import CaseSource, PassingCase, PassingRun, find_passing_cases, load_current
+from agentv.api.mutation.sources import (
+    CaseSource,
+    PassingCase,
+    PassingRun,
+    load_current,
+    read_passing_cases,
+    select_runs,
+)
 from agentv.api.run_store import open_existing
 from agentv.api.runs import find
 from agentv.api.store_files import StoreLocation, named_store, parse_location
-from agentv.errors import Problem, SpecError
+from agentv.errors import Problem, SpecError, StoreError
 from agentv.evals import CheckedCase, Eval
 from agentv.formats.reader import read_any
 from agentv.model.mutation import OPERATORS, KillCount, MutatedCase, MutationReport, Operator, SkippedCase
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agentv.api.mutation.kills import Scoring
+    from agentv.api.mutation.sources import SelectedRuns
     from agentv.evals import ConfiguredEvaluator
     from agentv.protocols import Store
 
@@ -141,8 +149,19 @@ def mutate_stored(store: Store, name: str, options: MutateOptions, on_case: OnCa
             limits = RunOptions(max_judge_cost=options.max_judge_cost)
             judged = JudgedScoring(limits, options.store or named_store(None))
             scoring = stack.enter_context(judged)
-        found = find_passing_cases(store, execution, source, options.cases)
-        return _report(found, scoring, options, execution_id=execution.id, evals=source.evals, on_case=on_case)
+        selected = select_runs(store, execution, options.cases)
+        _check_cases(execution.id, selected, options.cases)
+        found = read_passing_cases(store, execution, source, selected)
+        report = _report(found, scoring, options, execution_id=execution.id, evals=source.evals, on_case=on_case)
+        return structs.replace(report, not_passing=selected.not_passing)
+
+
+def _check_cases(name: str, selected: SelectedRuns, cases: Sequence[str]) -> None:
+    """Raise a `StoreError` unless an execution has runs of the selected cases."""
+    if cases and not selected.cases and not selected.not_passing:
+        unknown = ", ".join(f"{glob!r}{suggest(glob, selected.known)}" for glob in cases)
+        msg = f"{name} has no run of case {unknown}"
+        raise StoreError(msg)
 
 
 def mutate_reply(
@@ -187,6 +206,7 @@ def _report(  # noqa: PLR0913 - two of them only for the store
         killed=killed,
         survived=survived,
         accepted=sum(case.accepted for case in cases),
+        unmeasured=sum(case.unmeasured for case in cases),
         kill_rate=kill_rate(killed, survived),
         operators=_counts({name: tally.mutants[name] for name in OPERATORS if tally.mutants[name]}, tally.killed),
         evaluators=_counts(tally.seen_by, tally.killed_by),

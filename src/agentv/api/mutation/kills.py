@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from agentv.api.score import evaluate_reply
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from agentv.evals import Eval
     from agentv.model.mutation import AcceptedMutants, Mutant, Operator
     from agentv.model.response import ProviderResponse
-    from agentv.model.results import RunResult
+    from agentv.model.results import EvaluatorResult, RunResult
     from agentv.protocols import JudgeClient
 
 ONLY_JUDGES = "it is evaluated by judges only; --judges asks them"
@@ -89,6 +90,8 @@ class CaseMutation:
         self._scorer = self._scorer_of(checks, scoring.client(eval_))
         self._candidates: dict[str, CaseScorer | None] = {}
         """Evaluators by their YAML; `None` for one that is invalid or that an original does not pass."""
+        self._without_verdict: list[RunResult] = []
+        """Results of mutants that only judges could have noticed, which gave no verdict."""
 
     def _scorer_of(self, checks: Sequence[ConfiguredEvaluator], ask: JudgeClient | None = None) -> CaseScorer:
         return CaseScorer(checks, self._passing.case.case, follow=self._follow, scope=self._scope, ask=ask)
@@ -101,8 +104,8 @@ class CaseMutation:
         passing = [run for run, result in zip(self._passing.runs, results, strict=True) if result.status == "pass"]
         if not passing:
             is_error = all(result.status == "error" for result in results)
-            return self._skip(NOT_MEASURED, measurable=False) if is_error else self._skip(NO_LONGER_PASSES)
-        self._originals = [Original(run.response, resolve_calls(run.response).calls or ()) for run in passing]
+            return self._skip(_not_measured(results), measurable=False) if is_error else self._skip(NO_LONGER_PASSES)
+        self._originals = [_original(run) for run in passing]
         survivors: list[Survivor] = []
         mutants = killed = left_out = 0
         limit = max(1, MAX_MUTANTS // len(passing))
@@ -114,6 +117,7 @@ class CaseMutation:
             mutants += len(chosen)
             killed += len(chosen) - len(found)
             left_out += made.left_out
+        killed -= len(self._without_verdict)
         accepted = [survivor for survivor in survivors if survivor.accepted is not None]
         survived = len(survivors) - len(accepted)
         return MutatedCase(
@@ -128,6 +132,10 @@ class CaseMutation:
             survivors=tuple([survivor for survivor in survivors if survivor.accepted is None]),
             accepted_survivors=tuple(accepted),
             left_out=left_out,
+            left_out_runs=self._passing.left_out,
+            unmeasured=len(self._without_verdict),
+            unmeasured_reason=_first_error(self._without_verdict),
+            without_judges=self._is_reduced,
             persona_id=self._passing.persona_id,
         )
 
@@ -144,6 +152,9 @@ class CaseMutation:
         survivors = []
         results = self._scoring.evaluate(self._scorer, [mutant.response for mutant in mutants])
         for mutant, result in zip(mutants, results, strict=True):
+            if self._lacks_verdict(result):
+                self._without_verdict.append(result)
+                continue
             is_killed = result.status != "pass"
             accepted = None if is_killed else self._accepted(mutant, tally)
             if accepted is None:
@@ -164,6 +175,21 @@ class CaseMutation:
             )
         return survivors
 
+    def _lacks_verdict(self, result: RunResult) -> bool:
+        """Tell whether a result is an error only because judges gave no verdict."""
+        if result.status != "error" or not self._scoring.asks_judges or not result.evaluators:
+            return False
+        has_threshold = self._passing.case.case.threshold is not None
+        is_open = False
+        for check, each in zip(self._scorer.checks, result.evaluators, strict=True):
+            if not _gates(each) or each.status == "pass":
+                continue
+            if each.status == "error" and asks_judge(check):
+                is_open = True
+            elif each.status == "error" or each.required or not has_threshold:
+                return False
+        return is_open
+
     def _accepted(self, mutant: Mutant, tally: Tally) -> str | None:
         """Return the reason why the eval accepts a mutant; `None` if it does not."""
         for entry in self._passing.eval.accepted:
@@ -179,7 +205,7 @@ class CaseMutation:
     def _suggestion(self, mutant: Mutant, original: Original, result: RunResult) -> str | None:
         """Return the YAML of the first evaluator that notices a mutant and that all originals pass."""
         threshold = self._passing.case.case.threshold
-        for found in suggest_evaluators(mutant, original, self._originals):
+        for found in suggest_evaluators(mutant, original, self._all_originals):
             config = found if threshold is None else {**found, "required": True}
             text = to_yaml(config)
             if text not in self._candidates:
@@ -200,13 +226,45 @@ class CaseMutation:
         except (SpecError, YamlError):
             return None
         scorer = self._scorer_of(checks)
-        passes = all(evaluate_reply(scorer, original.response).status == "pass" for original in self._originals)
+        passes = all(evaluate_reply(scorer, original.response).status == "pass" for original in self._all_originals)
         return scorer if passes else None
+
+    @cached_property
+    def _all_originals(self) -> list[Original]:
+        """Replies that a suggested evaluator has to pass; further ones that fail by now do not count."""
+        checks = tuple([each for each in self._scorer.checks if not asks_judge(each)])
+        scorer = self._scorer_of(checks)
+        others = [
+            run
+            for run in self._passing.others
+            if not can_fail(checks) or evaluate_reply(scorer, run.response).status != "fail"
+        ]
+        return [*self._originals, *map(_original, others)]
+
+
+def _original(run: PassingRun) -> Original:
+    return Original(run.response, resolve_calls(run.response).calls or ())
+
+
+def _first_error(results: Sequence[RunResult]) -> str | None:
+    """Return the first error that an evaluator gave."""
+    errors = [each.details.get("error") for result in results for each in result.evaluators if each.status == "error"]
+    return next((error for error in errors if isinstance(error, str)), None)
+
+
+def _not_measured(results: Sequence[RunResult]) -> str:
+    reason = _first_error(results)
+    return NOT_MEASURED if reason is None else f"{NOT_MEASURED}: {reason}"
 
 
 def asks_judge(check: ConfiguredEvaluator) -> bool:
     """Tell whether an evaluator, or one inside of it, asks a judge."""
     return any(each.evaluator.asks for each in iter_evaluators([check]))
+
+
+def _gates(result: EvaluatorResult) -> bool:
+    """Tell whether the verdict of a case depends on a result."""
+    return result.kind == "assertion" and result.weight > 0 and result.status != "skipped"
 
 
 def kill_rate(killed: int, survived: int) -> float | None:
@@ -218,6 +276,6 @@ def _count(mutant: Mutant, result: RunResult, tally: Tally, *, is_killed: bool) 
     tally.mutants[mutant.operator] += 1
     tally.killed[mutant.operator] += is_killed
     for each in result.evaluators:
-        if each.kind == "assertion" and each.weight > 0 and each.status != "skipped":
+        if _gates(each):
             tally.seen_by[each.name] += 1
             tally.killed_by[each.name] += each.status != "pass"

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from agentv.protocols import Store
 
 MAX_RUNS = 20
-"""Different replies of one case that are changed."""
+"""Different replies of one case and persona that are changed."""
+MAX_OTHERS = 200
+"""Further replies of a case that a suggested evaluator has to pass."""
 NOT_IN_EVAL = "the eval has no such case any more"
 NOT_STORED = "its messages were not stored (persist: summary)"
 UNREADABLE_TRACE = "its trace file is not there any more, or was changed"
@@ -51,6 +53,21 @@ class PassingCase(NamedTuple):
     """Runs with different replies."""
     persona_id: str | None = None
     """Id of the persona of all runs; `None` if they have none."""
+    left_out: int = 0
+    """Number of further runs that passed, with replies of their own; there are too many to change them all."""
+    others: Sequence[PassingRun] = ()
+    """Runs that a suggested evaluator has to pass as well: further ones, and those of other personas."""
+
+
+class SelectedRuns(NamedTuple):
+    """Runs of an execution whose replies may be changed."""
+
+    cases: list[list[list[RunRow]]]
+    """Runs that passed, by case and by persona, in the order of the plan."""
+    not_passing: int
+    """Number of runs of the selected cases that did not pass."""
+    known: dict[str, None]
+    """Ids of all cases of the execution."""
 
 
 class CaseSource:
@@ -110,56 +127,78 @@ def load_current(execution: ExecutionRow, store: Store, paths: Sequence[str | Pa
     return evals
 
 
-def find_passing_cases(
-    store: Store, execution: ExecutionRow, source: CaseSource, cases: Sequence[str] = ()
-) -> Iterator[PassingCase | SkippedCase]:
-    """Yield the cases of an execution with runs that passed, by persona, in the order of the plan."""
+def select_runs(store: Store, execution: ExecutionRow, cases: Sequence[str] = ()) -> SelectedRuns:
+    """Return the runs of an execution that passed, of the cases whose ids match one of these globs."""
     if execution.persist == "summary":
         msg = f"{execution.id} was kept without its messages (persist: summary): there is nothing to change"
         raise StoreError(msg)
-    traces = StoredTraces(store, execution)
-    grouped: dict[tuple[str, str, str | None], list[RunRow]] = {}
+    grouped: dict[tuple[str, str], dict[str | None, list[RunRow]]] = {}
+    known: dict[str, None] = {}
+    not_passing = 0
     for row in store.runs(execution.id):
+        known[row.case_id] = None
         if cases and not any(name_match(glob, row.case_id) for glob in cases):
             continue
         if row.damage is not None or row.verdict == "pass":
-            grouped.setdefault((row.eval_id, row.case_id, row.persona_id), []).append(row)
-    for (eval_id, case_id, persona_id), rows in grouped.items():
-        yield _read_case(store, execution, source, traces, rows) or SkippedCase(
-            eval_id=eval_id, case_id=case_id, reason=NOT_IN_EVAL, persona_id=persona_id
-        )
+            personas = grouped.setdefault((row.eval_id, row.case_id), {})
+            personas.setdefault(row.persona_id, []).append(row)
+        else:
+            not_passing += 1
+    return SelectedRuns([list(personas.values()) for personas in grouped.values()], not_passing, known)
+
+
+def read_passing_cases(
+    store: Store, execution: ExecutionRow, source: CaseSource, selected: SelectedRuns
+) -> Iterator[PassingCase | SkippedCase]:
+    """Yield the cases with runs that passed, by persona."""
+    traces = StoredTraces(store, execution)
+    for personas in selected.cases:
+        found = [_read_case(store, execution, source, traces, rows) for rows in personas]
+        passing = [each for each in found if isinstance(each, PassingCase)]
+        for each in found:
+            if isinstance(each, SkippedCase):
+                yield each
+                continue
+            others = [*each.others, *(run for other in passing if other is not each for run in other.runs)]
+            yield each._replace(others=others[:MAX_OTHERS])
 
 
 def _read_case(
     store: Store, execution: ExecutionRow, source: CaseSource, traces: StoredTraces, rows: Sequence[RunRow]
-) -> PassingCase | SkippedCase | None:
+) -> PassingCase | SkippedCase:
     runs: dict[bytes, PassingRun] = {}
     found: tuple[Eval, CheckedCase] | None = None
-    reason = ""
+    reason, measurable = NOT_IN_EVAL, True
+    left_out = 0
     for row in rows:
-        if len(runs) >= MAX_RUNS:
-            break
+        if len(runs) >= MAX_RUNS + MAX_OTHERS:
+            left_out += 1
+            continue
         for stored in store.stored_runs(execution.id, row.key):
             try:
                 response = reply_of(stored, traces)
                 found = found or source.find(stored)
             except DamagedRunError as error:
-                reason = str(error)
+                reason, measurable = str(error), False
                 continue
             if response is None:
-                reason = NOT_STORED
+                reason, measurable = NOT_STORED, False
             elif not response.success:
-                reason = UNREADABLE_TRACE
+                reason, measurable = UNREADABLE_TRACE, False
             else:
                 run = PassingRun(stored.own_id or f"{execution.id}-{stored.key}", response)
                 runs.setdefault(_content(response), run)
     if found is not None and runs:
-        return PassingCase(*found, list(runs.values()), rows[0].persona_id)
-    if not reason:
-        return None
+        chosen = list(runs.values())
+        left_out += len(chosen[MAX_RUNS:])
+        return PassingCase(*found, chosen[:MAX_RUNS], rows[0].persona_id, left_out, chosen[MAX_RUNS:])
     first = rows[0]
     return SkippedCase(
-        eval_id=first.eval_id, case_id=first.case_id, reason=reason, measurable=False, persona_id=first.persona_id
+        eval_id=first.eval_id,
+        case_id=first.case_id,
+        reason=reason,
+        measurable=measurable,
+        persona_id=first.persona_id,
     )
 
 
