@@ -72,7 +72,9 @@ PAYLOAD = Insert(
     "ON CONFLICT (run) DO UPDATE SET record = excluded.record, response = excluded.response, sides = excluded.sides,"
     " checksum = excluded.checksum, response_checksum = excluded.response_checksum",
 )
-ATTEMPT = Insert("attempts", ("run", "round", "number", "latency_ms", "waited_ms", "thread_id", "error", "turn", "worker"))
+ATTEMPT = Insert(
+    "attempts", ("run", "round", "number", "latency_ms", "waited_ms", "thread_id", "error", "turn", "worker")
+)
 RESULT = Insert("evaluator_results", ("run", "position", "name", "type", "kind", "status", "score", "weight"))
 
 NO_RESULT = (None,) * 13
