@@ -127,6 +127,53 @@ def test_check_compares_verdicts_case_by_case(run: Command) -> None:
     assert [each["agreement"] for each in checked] == ["same", "different", *["not_compared"] * 3]
 
 
+FILED = """\
+prompts: ['[ {"role": "user", "content": "{{q}}"} ]']
+providers: [echo]
+tests:
+  - vars: {q: file://question.txt, data: '{ "a": 1 }'}
+    assert:
+      - {type: contains, value: "1"}
+      - {type: finish-reason, value: stop}
+"""
+
+
+def test_check_finds_cases_whose_prompt_and_variables_are_written_in_another_way(run: Command) -> None:
+    run.write("promptfooconfig.yaml", FILED)
+    run.write("question.txt", "one\n")
+    row = {
+        "prompt": {"raw": '[{"role":"user","content":"one"}]'},
+        "vars": {"q": "file://question.txt", "data": '{"a":1}\n'},
+        "response": {"output": "1", "finishReason": "stop"},
+        "success": True,
+    }
+    run.write("results.json", json.dumps({"results": {"results": [row]}}))
+    done = run("convert-eval", "promptfooconfig.yaml", "--out", "out", "--check", "results.json")
+    assert "check: 1 verdict the same, 0 different, 0 not compared" in done.out
+
+
+DESCRIBED = """\
+prompts: ["{{q}}"]
+providers: [echo]
+tests:
+  - {description: first, vars: {q: one}, assert: [{type: contains, value: "1"}]}
+  - {description: "in {{lang}}", vars: {q: two, lang: French}, assert: [{type: contains, value: "2"}]}
+"""
+
+
+def test_check_does_not_mix_up_tests_with_the_same_prompt(run: Command) -> None:
+    run.write("promptfooconfig.yaml", DESCRIBED)
+    rows = [
+        {"vars": {"q": "one"}, "prompt": {"raw": "one"}, "testCase": {"description": "another"}},
+        {"vars": {"q": "two", "lang": "French"}, "prompt": {"raw": "two"}, "testCase": {"description": "in French"}},
+    ]
+    results = [{**row, "response": {"output": "2"}, "success": True} for row in rows]
+    run.write("results.json", json.dumps({"results": {"results": results}}))
+    done = run("convert-eval", "promptfooconfig.yaml", "--out", "out", "--check", "results.json")
+    assert "check: another: not compared: no converted case has this test" in done.out
+    assert "check: 1 verdict the same, 0 different, 2 not compared" in done.out
+
+
 def test_check_names_cases_without_a_result(run: Command) -> None:
     run.write("promptfooconfig.yaml", CHECKED)
     run.write("results.json", promptfoo_results(("one", "1", True)))

@@ -35,7 +35,7 @@ def data_of(project: Command, *arguments: str) -> Any:
 def test_sessions_are_listed_shown_and_rescored_with_a_policy(project: Command) -> None:
     done = project("import", "traces")
     assert done.code == ExitCode.OK
-    assert "read 2 files: 3 sessions, 5 turns, 8 tool calls (otlp 3)" in done.out
+    assert "read 2 files: 3 sessions, 4 turns, 8 tool calls (otlp 3)" in done.out
     assert "imported 3 sessions as" in done.out
     assert project("runs", "list").out.count("SKIPPED") == 3
     assert "imported     3 runs" in project("executions", "list").out

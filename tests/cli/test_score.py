@@ -28,7 +28,7 @@ def project(run: Command) -> Command:
 def test_a_policy_applies_to_every_session_of_a_folder(project: Command) -> None:
     done = project("score", "traces", "--eval", "policy.eval.yaml")
     assert done.code == ExitCode.FAILED
-    assert "read 2 files: 3 sessions, 5 turns, 8 tool calls (otlp 3)" in done.out
+    assert "read 2 files: 3 sessions, 4 turns, 8 tool calls (otlp 3)" in done.out
     assert "1 passed, 2 failed, 0 errors" in done.out
     assert "boom called 1 time (forbidden)" in done.out
 

@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,13 @@ from agentv.model.session import Session
 from agentv.protocols.traces import TraceFormat
 from agentv.registry import TRACE_FORMATS, find_trace_format
 from agentv.traces import files, reading
-from agentv.traces.detection import detect
+from agentv.traces.detection import close_json, detect
 from agentv.traces.files import HEAD_BYTES, TraceFile
 from agentv.traces.reading import TraceReading
 from agentv.traces.spans.store import SpanStore
 from tests.support.examples import examples
 from tests.support.trace_files import ALL, CALLS, LINES
-from tests.support.traces import OTLP, calls, lines_of, read_traces, write_lines
+from tests.support.traces import OTLP, calls, lines_of, read_one, read_traces, write_lines
 
 HOSTILE: tuple[Any, ...] = (
     None,
@@ -288,3 +290,36 @@ def test_spans_beyond_the_limit_of_memory_are_read_from_a_temporary_file(
     found = TraceReading((str(path),))
     assert list(found.sessions()) == expected
     assert stores[0].is_spilled
+
+
+def test_pipes_devices_and_broken_links_of_a_folder_are_no_traces(tmp_path: Path) -> None:
+    _write(tmp_path, LINES["codex"]())
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "zero.jsonl").symlink_to("/dev/zero")
+    (tmp_path / "broken.jsonl").symlink_to(tmp_path / "nowhere.jsonl")
+    sessions, coverage = read_traces(tmp_path)
+    assert [calls(session) for session in sessions] == [CALLS]
+    assert (coverage.ignored_files, [record.place for record in coverage.skipped]) == (
+        2,
+        [str(tmp_path / "broken.jsonl")],
+    )
+
+
+def test_a_pipe_that_is_named_is_read(tmp_path: Path) -> None:
+    values = "".join(f"{json.dumps(value)}\n" for value in LINES["codex"]())
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        pool.submit(pipe.write_text, values)
+        assert calls(read_one(pipe)) == CALLS
+
+
+def test_a_short_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = "".join(f"{json.dumps(value)}\n" for value in LINES["codex"]()).encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert calls(read_one("-")) == CALLS
+
+
+def test_a_beginning_of_deep_json_is_closed_in_linear_time() -> None:
+    text = '{"a": ' + "[" * 65_000
+    assert close_json(text) == text + "]" * 65_000 + "}"

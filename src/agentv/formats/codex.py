@@ -145,8 +145,13 @@ def _output(item: _Object) -> dict[str, Any]:
 
 FORMAT = ReplyFormat(name="codex", detect=_detect, read=_read)
 
-_NO_ITEMS = frozenset(("ghost_snapshot", "compaction"))
+_NO_ITEMS = frozenset(("ghost_snapshot", "compaction", "context_compaction", "compaction_summary", "additional_tools"))
 _LINES = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted"))
+
+
+def is_read_item(payload: Any) -> bool:
+    """Return whether the item of a line is a message, a call or a result."""
+    return isinstance(payload, OBJECT) and text_or_empty(payload.get("type")) not in _NO_ITEMS
 
 
 def _detect_session(value: Any) -> bool:
@@ -165,7 +170,7 @@ def _read_session(lines: Sequence[Any], reader: ReplyReader) -> ProviderResponse
         kind = text_or_empty(line.get("type")) if isinstance(line, OBJECT) else ""
         if not isinstance(payload, OBJECT) or kind not in _LINES:
             run.skip_event(kind, ("lines", position))
-        elif kind == "response_item" and text_or_empty(payload.get("type")) not in _NO_ITEMS:
+        elif kind == "response_item" and is_read_item(payload):
             items.append(payload)
         elif kind == "session_meta":
             run.thread_id = text_or_none(payload.get("id"))

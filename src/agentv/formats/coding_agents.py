@@ -358,7 +358,8 @@ class _OpenCodeRun:
         self.transcript.thread_id = text_or_none(info.get("sessionID")) or self.transcript.thread_id
         self.transcript.end_message()
         if info.get("role") == "user":
-            texts = [part["text"] for part in objects_in(message["parts"]) if isinstance(part.get("text"), str)]
+            own = [part for part in objects_in(message["parts"]) if part.get("synthetic") is not True]
+            texts = [part["text"] for part in own if isinstance(part.get("text"), str)]
             self.transcript.messages.append({"role": "user", "content": "".join(texts)})
             return
         for position, part in enumerate(message["parts"]):

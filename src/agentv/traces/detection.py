@@ -97,17 +97,17 @@ def _parse(text: str) -> Any:
 def close_json(text: str) -> str:
     """Return the beginning of a JSON text, cut after its last complete value, with all brackets closed."""
     stack: list[str] = []
-    good, good_stack = 0, ""
+    good = 0
     for match in _TOKEN.finditer(text):
         mark = match[0]
         if mark in _CLOSERS:
             stack.append(_CLOSERS[mark])
+            good = match.end()
         elif mark in ("}", "]"):
             if not stack:
                 break
             stack.pop()
-        elif mark != ",":
-            continue  # a text, in which brackets mean nothing
-        good = match.start() if mark == "," else match.end()
-        good_stack = "".join(reversed(stack))
-    return text[:good] + good_stack
+            good = match.end()
+        elif mark == ",":  # otherwise a text, in which brackets mean nothing
+            good = match.start()
+    return text[:good] + "".join(reversed(stack))

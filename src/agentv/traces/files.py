@@ -26,7 +26,7 @@ MAX_DOCUMENT = 512 * 1024 * 1024
 """Size of the largest JSON document or line that is read."""
 GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
 STDIN = "-"
-SUFFIXES = (".json", ".jsonl", ".ndjson", ".pb", ".bin", ".otlp", ".eval", ".gz", ".zst", ".log", ".txt")
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".pb", ".bin", ".otlp", ".eval", ".gz", ".zst", ".log", ".txt", ".csv")
 """Suffixes of files in a folder that may hold traces; others are counted as ignored."""
 READ_ERRORS = (OSError, EOFError, zlib.error)
 """Errors of a file that cannot be read or decompressed."""
@@ -86,6 +86,11 @@ class TraceFile:
         if magic.startswith(GZIP):
             return _ClosingGzip(raw)  # type: ignore[return-value]  # a binary stream
         return _open_zstd(raw) if magic == ZSTD else raw
+
+    def close(self) -> None:
+        """Remove the copy of a pipe, if there is one."""
+        if self._stream is not None:
+            self._stream.close()
 
     def lines(self) -> Iterator[Line]:
         """Yield the lines that are not blank; memory does not depend on the size of the file."""
@@ -186,7 +191,10 @@ def find_files(paths: tuple[str, ...]) -> FoundFiles:
         names, passed = _names(path)
         ignored += passed
         for name in names:
-            found.setdefault(str(Path(name).resolve()), TraceFile(name, Path(name), len(found)))
+            if (key := str(Path(name).resolve())) not in found:
+                is_pipe = Path(name).exists() and not Path(name).is_file()
+                stream = _copy(Path(name)) if is_pipe else None
+                found[key] = TraceFile(name, Path(name), len(found), stream)
     return FoundFiles(list(found.values()), ignored)
 
 
@@ -215,8 +223,10 @@ def _folder(path: str) -> tuple[list[str], int]:
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if name not in _IGNORED)
         for name in sorted(names):
-            if name.endswith(SUFFIXES) and not name.startswith("."):
-                files.append(str(Path(folder, name)))
+            own = Path(folder, name)
+            # A pipe or a device would be read for ever.
+            if name.endswith(SUFFIXES) and not name.startswith(".") and (own.is_file() or not own.exists()):
+                files.append(str(own))
             else:
                 ignored += 1
     return files, ignored
@@ -226,4 +236,18 @@ def _copy_stdin() -> IO[bytes]:
     """Copy standard input to a temporary file, since a trace is read from its beginning more than once."""
     copy: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the command runs
     copyfileobj(sys.stdin.buffer, copy)
+    copy.flush()
+    return copy
+
+
+def _copy(path: Path) -> IO[bytes]:
+    """Copy a pipe, such as that of `<(command)`, to a temporary file; raise `FormatError` if it cannot be read."""
+    copy: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the command runs
+    try:
+        with path.open("rb") as stream:
+            copyfileobj(stream, copy)
+        copy.flush()
+    except OSError as error:
+        msg = f"{path}: {error.strerror or error}"
+        raise FormatError(msg) from error
     return copy

@@ -85,6 +85,7 @@ class TraceReading:
                 own = self._without_history(session)
                 if own is not None and self._count(own, file.name):
                     yield own
+            file.close()
         self._file = None
         if self._spans is None:
             return

@@ -13,11 +13,13 @@ PATTERNS = [
     *(r"\d{4}", r"^Yes", r"end$", r"(?<year>\d+)-\k<year>", r"[^]", r"a\/b", r"\bcaf\b", r"[\w.]+@[\w.]+", r"a\sb"),
     *(r"\w\s\d", r"[\d\s]x", r"\u00e9", r"(a|b)\1", r"x{2,}", r"[[a]", r"\-", r"^\s*\{[\s\S]*\}\s*$", r"\A", r"a.c"),
     *(r"(?=.*a)(?=.*b)", r"\t|\n", r"[^\w\s]", r"colou?r", r"\$\d+\.\d{2}", r"^(?!.*error)", r"\$$"),
+    *("a{,2}", "x{e}", "^{$", r"\{e<=1\}", "{{a}}", "a{2}"),
 ]
 TEXTS = [
     *("", "2024", "٢٠٢٤", "Yes, sir", "the end", "the end\n", "7-7", "7-8", "a/b", "café", "caf é", "me@example.org"),
     *("a\u00a0b", "a b 1", "é", "aa", "ab", "xx", "[", "a", "-", ' {"a": 1}\n', "A", "abc", "a\nc", "colour", "color"),
     *("$12.50", "no error", "fine", "\t", "ünder_score", "x", "1 x", "b then a", "$"),
+    *("a{,2}", "x{e}", "{", "{{a}}", "{e<=1}"),
 ]
 
 

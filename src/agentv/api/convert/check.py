@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
 from agentv.api.convert.base import UntranslatableError, as_mapping, is_number
-from agentv.api.convert.files import read_json_lines, read_structured
+from agentv.api.convert.files import is_file, read_json_lines, read_structured
+from agentv.api.convert.templates import has_template
 from agentv.api.score import evaluate_reply
 from agentv.api.traces import trace_follower
 from agentv.errors import FormatError
@@ -60,11 +62,14 @@ class CheckedVerdict(Struct, frozen=True):
 def check_results(conversions: Sequence[Conversion], out: Path, results: Path) -> list[CheckedVerdict]:
     """Evaluate every recorded output with the converted evals in `out`; raise `FormatError` for another file."""
     cases = list(_cases(conversions, out))
+    by_prompt: dict[str, list[int]] = {}
+    for at, (origin, *_) in enumerate(cases):
+        by_prompt.setdefault(_canonical(origin.prompt), []).append(at)
     seen: Counter[tuple[str, int]] = Counter()
     verdicts: list[CheckedVerdict] = []
     tested: set[str] = set()
     for result in read_results(results):
-        found = _find(result, cases)
+        found = _find(result, cases, by_prompt)
         if not found:
             name = result.test_id or result.prompt[:60]
             verdicts.append(_not_compared(name, result, "no converted case has this test"))
@@ -95,17 +100,40 @@ def _cases(conversions: Sequence[Conversion], out: Path) -> Iterator[tuple[CaseO
                     yield origin, eval_, checked, left_out
 
 
-def _find(result: RecordedResult, cases: Sequence[tuple[CaseOrigin, Eval, CheckedCase, bool]]) -> list[int]:
+def _find(
+    result: RecordedResult,
+    cases: Sequence[tuple[CaseOrigin, Eval, CheckedCase, bool]],
+    by_prompt: Mapping[str, Sequence[int]],
+) -> list[int]:
     """Return the cases of a result: by the prompt and the variables, or by the id of the test."""
     if not result.prompt:
         return [at for at, (origin, *_) in enumerate(cases) if result.test_id in {origin.test_id, origin.case_id}]
     found = [
         at
-        for at, (origin, *_) in enumerate(cases)
-        if origin.prompt == result.prompt and all(result.vars.get(key) == value for key, value in origin.vars.items())
+        for at in by_prompt.get(_canonical(result.prompt), ())
+        if all(_is_same(result.vars.get(key), value) for key, value in cases[at][0].vars.items())
     ]
-    named = [at for at in found if result.test_id and cases[at][0].test_id == result.test_id]
-    return named or found
+    named = [at for at in found if cases[at][0].test_id == result.test_id]
+    # A description may be a template, which promptfoo fills in.
+    return named or [at for at in found if not cases[at][0].test_id or has_template(cases[at][0].test_id)]
+
+
+def _is_same(theirs: Any, ours: Any) -> bool:
+    """Tell whether a recorded variable is ours: theirs may be the name of the file that ours was read from."""
+    if not (isinstance(theirs, str) and isinstance(ours, str)):
+        return bool(theirs == ours)
+    return is_file(theirs) or _canonical(theirs.strip()) == _canonical(ours.strip())
+
+
+@lru_cache(maxsize=4096)
+def _canonical(text: str) -> str:
+    """Return a text that is JSON without its spaces: promptfoo writes it anew."""
+    if text.lstrip()[:1] not in {"{", "["}:
+        return text
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return text
 
 
 def _compare(
@@ -170,7 +198,7 @@ def _promptfoo_result(row: Mapping[str, Any]) -> RecordedResult:
     provider = as_mapping(row.get("provider"))
     reply: dict[str, Any] | None = None
     if "output" in response:
-        reply = {"output_messages": [_message(response["output"])]}
+        reply = {"output_messages": [_message(response["output"])], "metadata": _metadata(response)}
         for key, value in (("latency_ms", row.get("latencyMs")), ("cost_usd", row.get("cost", response.get("cost")))):
             if is_number(value):
                 reply[key] = value
@@ -182,6 +210,15 @@ def _promptfoo_result(row: Mapping[str, Any]) -> RecordedResult:
         verdict,
         reply,
     )
+
+
+def _metadata(response: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what assertions look at beside the output."""
+    metadata = dict(as_mapping(response.get("metadata")))
+    for ours, theirs in (("finish_reason", "finishReason"), ("guardrails", "guardrails")):
+        if response.get(theirs) is not None:
+            metadata[ours] = response[theirs]
+    return metadata
 
 
 def _message(output: Any) -> dict[str, Any]:

@@ -81,8 +81,11 @@ def load_value(value: Any, place: Place) -> Any:
     if suffix.partition(":")[0] in SCRIPTS:
         msg = f"its value is made by the program {value.removeprefix(PREFIX)!r}"
         raise UntranslatableError(msg)
+    if suffix not in {".json", ".yaml", ".yml", ".txt"}:
+        msg = f"its value is in {value.removeprefix(PREFIX)!r}, and promptfoo reads only JSON, YAML and .txt there"
+        raise UntranslatableError(msg)
     path = find_file(value, place.document.folder)
-    return read_structured(path) if suffix in {".json", ".yaml", ".yml"} else read_text(path).strip()
+    return read_text(path).strip() if suffix == ".txt" else read_structured(path)
 
 
 def read_rows(path: Path, delimiter: str = ",") -> list[tuple[int, dict[str, str]]]:

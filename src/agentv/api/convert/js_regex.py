@@ -10,6 +10,7 @@ _FLAGS = {"i": "i", "m": "m", "s": "s", "g": "", "y": "", "u": "", "d": "", "v":
 _ASCII_CLASSES = {"d": "0-9", "w": "A-Za-z0-9_"}
 _WORD_TOKEN = re.compile(r"\\[dDwWbB]")
 _SPACE_TOKEN = re.compile(r"\\[sS]")
+_QUANTIFIER = re.compile(r"\{\d+(?:,\d*)?\}")
 _NAMED = re.compile(r"\(\?<(?![=!])")
 
 
@@ -59,6 +60,10 @@ def _tokens(pattern: str, *, multiline: bool, written_out: bool) -> list[str]:
         elif letter == "[":
             in_class = True
             result.append(letter)
+        elif letter == "{" and not _QUANTIFIER.match(pattern, at):
+            result.append(
+                r"\{"
+            )  # a brace of its own, which the regex package reads as a quantifier in `{,2}` and `{e}`
         elif letter == "$" and not multiline:
             result.append(r"\Z")
         elif letter == "(" and _NAMED.match(pattern, at):

@@ -34,7 +34,7 @@ def read_ai_sdk(span: OtelSpan, reader: MessageReader) -> Facts | None:
     if not operation.startswith("ai.") and not span.name.startswith("ai."):
         return None
     operation = operation or span.name
-    if operation == "ai.toolCall":
+    if operation == "ai.toolCall" or "ai.toolCall.name" in attributes:
         facts = Facts(kind="tool", tool=text_of(attributes.get("ai.toolCall.name")) or span.name, unread=[])
         facts.call_id = text_of(attributes.get("ai.toolCall.id"))
         set_input(facts, first_of(attributes, "ai.toolCall.args", "ai.toolCall.input"))

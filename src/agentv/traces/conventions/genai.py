@@ -57,9 +57,11 @@ def read_genai(span: OtelSpan, reader: MessageReader) -> Facts | None:
     """Return the facts of a span that follows the GenAI conventions; `None` if it does not."""
     attributes = span.attributes
     operation = attributes.get("gen_ai.operation.name")
-    kind = _KINDS.get(operation) if isinstance(operation, str) else _kind_without_operation(span)
+    kind = _KINDS.get(operation.lower()) if isinstance(operation, str) else _kind_without_operation(span)
     if kind is None and not _TOOL_MARKS.isdisjoint(attributes):
         kind = "tool"  # of an operation that is not known
+    if kind is None and "gen_ai.output.messages" in attributes:
+        kind = "model"  # of another operation, such as a plan
     if kind is None:
         return None
     facts = Facts(
@@ -94,6 +96,8 @@ def _read_tool(facts: Facts, span: OtelSpan) -> None:
     attributes = span.attributes
     name = text_of(attributes.get("gen_ai.tool.name"))
     facts.tool = name or span.name.removeprefix("execute_tool ").removeprefix("tools/call ")
+    if name is None and attributes.get("gen_ai.tool.name"):
+        facts.unread.append("its `gen_ai.tool.name` is no text")
     facts.call_id = text_of(attributes.get("gen_ai.tool.call.id"))
     arguments, result = first_of(attributes, *_ARGUMENTS), first_of(attributes, *_RESULTS)
     if arguments == _EMPTY and result in (_EMPTY, None) and "gcp.vertex.agent.tool_call_args" in attributes:

@@ -24,9 +24,9 @@ from agentv.traces.readers.claude_code_lines import (
     with_subagents,
     words_of_user,
 )
-from agentv.traces.readers.lines import iter_placed, time_range, with_line_places
+from agentv.traces.readers.lines import iter_placed, time_range, with_line_places, working_time
 from agentv.traces.sessions import session_from_response, with_lost_records
-from agentv.traces.spans.values import format_time, read_time, text_of
+from agentv.traces.spans.values import format_time, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -204,7 +204,7 @@ def _session(name: str, placed: list[_Placed], file: TraceSource) -> Session:
     response = replace(response, unread=(*response.unread, *missing)) if missing else response
     start, end = time_range(lines)
     if response.latency_ms is None:
-        response = replace(response, latency_ms=_latency(prepared))
+        response = replace(response, latency_ms=working_time(prepared, _is_prompt))
     model = next((text for line in reversed(lines) if (text := _model(line))), None)
     return session_from_response(
         response,
@@ -238,21 +238,10 @@ def _model(line: Mapping[str, Any]) -> str | None:
     return None if model == _SYNTHETIC else model
 
 
-def _latency(lines: list[dict[str, Any]]) -> float | None:
-    """Return the time that the agent worked: from each message of the user to the last line before the next one."""
-    total, start, last = 0, 0, 0
-    for line in lines:
-        time = read_time(line.get("timestamp"))
-        if not time:
-            continue
-        message = line.get("message")
-        is_prompt = line.get("type") == "user" and isinstance(message, dict) and not line.get("isSidechain")
-        if is_prompt and not has_results(message.get("content")):  # type: ignore[union-attr]  # an object
-            total += max(0, last - start) if start else 0
-            start = time
-        last = max(last, time)
-    total += max(0, last - start) if start else 0
-    return total / 1_000_000 if start else None
+def _is_prompt(line: Mapping[str, Any]) -> bool:
+    message = line.get("message")
+    is_of_user = line.get("type") == "user" and isinstance(message, dict) and not line.get("isSidechain")
+    return is_of_user and not has_results(message.get("content"))  # type: ignore[union-attr]  # an object
 
 
 FORMAT = TraceFormat(

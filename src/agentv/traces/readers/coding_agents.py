@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from agentv.formats.fields import is_count, objects_in
 from agentv.formats.reader import detect_conversation
 from agentv.protocols.traces import TraceFormat
-from agentv.traces.readers.lines import iter_placed, time_range, with_line_places
+from agentv.traces.readers.lines import iter_placed, time_range, with_line_places, working_time
+from agentv.traces.readers.opencode_storage import has_session_file, read_storage, storage_kind
 from agentv.traces.sessions import session_from_response, with_lost_records
 from agentv.traces.spans.values import first_of, format_time, text_of
 
@@ -68,7 +69,8 @@ def _session(content: Any, name: str, group: _Group, format_: TraceFormat, **fie
     times = fields.pop("times", group.values)
     start, end = time_range(times)
     if response.latency_ms is None and end > start:
-        response = replace(response, latency_ms=(end - start) / _NS_PER_MS)
+        worked = working_time(times, _is_prompt)
+        response = replace(response, latency_ms=(end - start) / _NS_PER_MS if worked is None else worked)
     return session_from_response(
         response,
         id=name,
@@ -79,6 +81,10 @@ def _session(content: Any, name: str, group: _Group, format_: TraceFormat, **fie
         agent=format_.name,
         **fields,
     )
+
+
+def _is_prompt(value: _Object) -> bool:
+    return value.get("type") in ("user", "user.message") or value.get("role") == "user"
 
 
 def _is_copilot(value: Any) -> bool:
@@ -141,7 +147,9 @@ def _gemini_chat(name: str, group: _Group) -> Session:
     found: dict[str, dict[str, Any]] = {}
     unknown: list[str] = []
     for value, place in zip(group.values, group.places, strict=True):
-        items = value["messages"] if isinstance(value.get("messages"), list) else [value]
+        change = value.get("$set")
+        holder = change if isinstance(change, dict) and isinstance(change.get("messages"), list) else value
+        items = holder["messages"] if isinstance(holder.get("messages"), list) else [value]
         for number, item in enumerate(items):
             if isinstance(item, dict) and text_of(item.get("type")) in _GEMINI_MESSAGES:
                 own = item.get("id")
@@ -216,6 +224,8 @@ def _gemini_usage(tokens: Any) -> dict[str, Any] | None:
 def _is_opencode(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
+    if storage_kind(value) is not None:
+        return True
     if isinstance(value.get("sessionID"), str) and (
         isinstance(value.get("part"), dict) or value.get("type") == "error"
     ):
@@ -232,6 +242,8 @@ def _is_opencode(value: Any) -> bool:
 def _opencode_id(value: _Object) -> str | None:
     info = value.get("info")
     inner = info if isinstance(info, dict) else {}
+    if storage_kind(value) == "session":
+        return text_of(value.get("id"))
     return text_of(value.get("sessionID")) or text_of(inner.get("sessionID")) or text_of(inner.get("id"))
 
 
@@ -239,11 +251,23 @@ def _read_opencode(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterat
     """Yield the sessions of events, of messages, or of exports, each of which is one document."""
     lost: list[str] = []
     for name, group in _read_groups(file, sink, lost, _opencode_id, as_lines=is_lines).items():
+        kind = storage_kind(group.values[0]) if len(group.values) == 1 else None
+        if kind == "session":
+            messages = read_storage(file.path, sink, lost)
+            if messages is None:
+                sink.skip(group.places[0], "a session of opencode without its folder of messages")
+                continue
+            group.values[0] = {"info": group.values[0], "messages": messages}
+        elif kind is not None:
+            if not has_session_file(file.path, kind):
+                sink.skip(group.places[0], f"a {kind} of opencode without its session: name the whole storage folder")
+            continue
         items: list[Any] = []
         for value in group.values:
             items += value["messages"] if isinstance(value.get("messages"), list) else [value]
         infos = [info for item in objects_in(items) if isinstance(info := item.get("info"), dict)]
-        times = [{"timestamp": time} for info in infos if isinstance(at := info.get("time"), dict)
+        times = [{"timestamp": time, "role": info.get("role")}
+                 for info in infos if isinstance(at := info.get("time"), dict)
                  for key in ("created", "completed") if (time := at.get(key)) is not None]  # fmt: skip
         model = next((text for info in reversed(infos) if (text := text_of(info.get("modelID")))), None)
         if len(items) != len(group.values):
@@ -269,7 +293,7 @@ GEMINI_CLI = TraceFormat(
 )
 OPENCODE = TraceFormat(
     name="opencode",
-    description="sessions of opencode: `opencode export`, and `opencode run --format json`",
+    description="sessions of opencode: `opencode export`, its storage folder, and `opencode run --format json`",
     detect=_detector(_is_opencode),
     read=_read_opencode,
 )

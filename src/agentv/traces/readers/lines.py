@@ -12,12 +12,16 @@ from agentv.traces.records import PARSE_ERRORS, describe_error, iter_records, pa
 from agentv.traces.spans.values import read_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from agentv.model.response import ProviderResponse
     from agentv.protocols.traces import TraceSink, TraceSource
 
-_EVENT = re.compile(r"(?:events|lines)\[(\d{1,9})\]\.?")
+    _Line = Mapping[str, Any]
+
+_EVENT = re.compile(r"(events|lines|items)\[(\d{1,9})\]\.?")
+_LISTS = ("events", "lines")
+_NS_PER_MS = 1_000_000
 
 
 def iter_values(file: TraceSource, sink: TraceSink, *, as_lines: bool, lost: list[str] | None = None) -> Iterator[Any]:
@@ -47,15 +51,31 @@ def time_range(lines: Sequence[Mapping[str, Any]], key: str = "timestamp") -> tu
     return (min(times), max(times)) if times else (0, 0)
 
 
-def with_line_places(response: ProviderResponse, places: Sequence[str]) -> ProviderResponse:
-    """Return a reply whose unread places name the file and line in place of the number of the event."""
+def working_time(lines: Sequence[_Line], is_prompt: Callable[[Any], bool], key: str = "timestamp") -> float | None:
+    """Return the time that the agent worked, in milliseconds: from each prompt to the last line before the next one."""
+    total, start, last = 0, 0, 0
+    for line in lines:
+        time = read_time(line.get(key))
+        if not time:
+            continue
+        if is_prompt(line):
+            total += max(0, last - start) if start else 0
+            start = time
+        last = max(last, time)
+    total += max(0, last - start) if start else 0
+    return total / _NS_PER_MS if start else None
+
+
+def with_line_places(response: ProviderResponse, places: Sequence[str], *lists: str) -> ProviderResponse:
+    """Return a reply whose unread places name the file and line in place of the number in a list of events."""
     if not response.unread:
         return response
-    return replace(response, unread=tuple([_with_line(each, places) for each in response.unread]))
+    names = lists or _LISTS
+    return replace(response, unread=tuple([_with_line(each, places, names) for each in response.unread]))
 
 
-def _with_line(unread: Unread, places: Sequence[str]) -> Unread:
+def _with_line(unread: Unread, places: Sequence[str], lists: tuple[str, ...]) -> Unread:
     match = _EVENT.match(unread.path)
-    if match is None or int(match[1]) >= len(places):
+    if match is None or match[1] not in lists or int(match[2]) >= len(places):
         return unread
-    return Unread(path=f"{places[int(match[1])]} {unread.path[match.end() :]}".rstrip(), reason=unread.reason)
+    return Unread(path=f"{places[int(match[2])]} {unread.path[match.end() :]}".rstrip(), reason=unread.reason)

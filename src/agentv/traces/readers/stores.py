@@ -5,12 +5,15 @@ Each record becomes a span with the attributes of OpenInference, so that session
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentv.formats.fields import is_count, number_or_none, objects_in
 from agentv.model.session import OtelSpan
-from agentv.protocols.traces import TraceFormat
+from agentv.protocols.traces import TraceFormat, TraceSample
+from agentv.traces.files import HEAD_BYTES, MAX_DOCUMENT
 from agentv.traces.readers.lines import iter_placed
 from agentv.traces.readers.otlp import NO_SPAN, add_span
 from agentv.traces.spans.span_data import count_malformed, span_from
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from agentv.model.session import Session
-    from agentv.protocols.traces import TraceSample, TraceSink, TraceSource
+    from agentv.protocols.traces import TraceSink, TraceSource
 
 _Object = Mapping[str, Any]
 _NS_PER_US = 1_000
@@ -29,6 +32,7 @@ _LANGFUSE_KINDS = {"GENERATION": "LLM", "TOOL": "TOOL", "AGENT": "AGENT"}
 _LANGFUSE_TYPES = frozenset((
     *("SPAN", "EVENT", "GENERATION", "TOOL", "AGENT", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"),
 ))  # fmt: skip
+_CACHE_COUNTS = ("cache_read_input_tokens", "cache_creation_input_tokens")
 _MLFLOW_KINDS = {"LLM": "LLM", "CHAT_MODEL": "LLM", "TOOL": "TOOL", "AGENT": "AGENT"}
 _LANGSMITH_KINDS = {"llm": "LLM", "tool": "TOOL"}
 _MASTRA_KINDS = {
@@ -100,6 +104,8 @@ def _span(  # noqa: PLR0913 - fields of a span
 
 def _unwrapped(value: Any) -> Any:
     """Return a value that may be JSON in a JSON text."""
+    if value == "null":
+        return None
     parsed = parse_value(value)
     return parse_value(parsed) if isinstance(parsed, str) and parsed[:1] in ("{", "[", '"') else parsed
 
@@ -112,7 +118,14 @@ def _is_langfuse(value: Any) -> bool:
     if isinstance(value.get("observations"), list):
         inner = [each for each in value["observations"][:3] if isinstance(each, dict)]
         return "projectId" in value or "htmlPath" in value or any(map(_is_langfuse, inner))
+    if _is_langfuse_trace(value):
+        return True
     return text_of(value.get("type")) in _LANGFUSE_TYPES and any(key in value for key in ("traceId", "trace_id"))
+
+
+def _is_langfuse_trace(value: _Object) -> bool:
+    """Return whether a record is a trace without its observations, which are records of their own."""
+    return all(key in value for key in ("id", "timestamp", "bookmarked")) and "observations" not in value
 
 
 def _langfuse(value: _Object) -> Iterator[OtelSpan | None]:
@@ -121,19 +134,48 @@ def _langfuse(value: _Object) -> Iterator[OtelSpan | None]:
         for item in value["data"]:
             yield from _langfuse(item) if isinstance(item, dict) else (None,)
         return
-    if not isinstance(value.get("observations"), list):
+    if not isinstance(value.get("observations"), list) and not _is_langfuse_trace(value):
         yield _langfuse_observation(value, {})
         return
-    observations = value["observations"]
+    observations = value.get("observations") or []
     if observations and all(isinstance(each, str) for each in observations):
         yield None  # only their ids were exported
     own = value.get("id")
     yield _span(
-        trace=own, own=f"trace {own}", parent=None, name=value.get("name"), times=(value.get("timestamp"), None),
+        trace=own, own=f"trace {own}", parent=None, name=value.get("name"), times=_langfuse_times(value, observations),
         kind="CHAIN", attributes={}, session=first_of(value, "sessionId", "session_id"),
     )  # fmt: skip
     for item in observations:
         yield _langfuse_observation(item, value) if isinstance(item, dict) else None
+
+
+def _langfuse_times(trace: _Object, observations: list[Any]) -> tuple[Any, Any]:
+    """Return the start of a trace and the end of its last observation; a trace has no end of its own."""
+    start = trace.get("timestamp")
+    ends = [(time, end) for item in objects_in(observations) if (end := first_of(item, "endTime", "end_time"))
+            if (time := read_time(end))]  # fmt: skip
+    return start, max(ends, default=(0, start))[1]
+
+
+def _langfuse_usage(raw: Any) -> dict[str, int]:
+    """Return token counts; cached input is not in `input`, unless the total says so."""
+    counts = parse_value(raw)
+    found = _usage(counts)
+    if not isinstance(counts, dict):
+        return found
+    for name, start in (("llm.token_count.prompt", "input"), ("llm.token_count.completion", "output")):
+        parts: list[int] = [value for key, value in counts.items() if is_count(value) and (
+            key.startswith(f"{start}_") or (start == "input" and key in _CACHE_COUNTS))]  # fmt: skip
+        own: Any = counts.get(start)
+        if is_count(own) and not _is_total(counts):
+            found[name] = own + sum(parts)
+    return found
+
+
+def _is_total(counts: _Object) -> bool:
+    """Return whether the input and output add up to the total, so that they have all of their parts."""
+    found: list[Any] = [value for name in ("input", "output", "total") if is_count(value := counts.get(name))]
+    return len(found) == 3 and found[0] + found[1] == found[2]  # noqa: PLR2004 - all of them
 
 
 def _langfuse_observation(item: _Object, trace: _Object) -> OtelSpan | None:
@@ -142,10 +184,10 @@ def _langfuse_observation(item: _Object, trace: _Object) -> OtelSpan | None:
     trace_id = first_of(item, "traceId", "trace_id") or trace.get("id")
     costs = parse_value(first_of(item, "costDetails", "cost_details"))
     attributes = {
-        **_usage(first_of(item, "usageDetails", "usage_details", "usage")),
+        **_langfuse_usage(first_of(item, "usageDetails", "usage_details", "usage")),
         "input.value": _unwrapped(item.get("input")),
         "output.value": _unwrapped(item.get("output")),
-        "llm.model_name": first_of(item, "model", "providedModelName", "modelId"),
+        "llm.model_name": first_of(item, "model", "providedModelName", "provided_model_name", "modelId"),
         "llm.cost.total": costs.get("total") if isinstance(costs, dict) else item.get("calculatedTotalCost"),
         "tool_call.id": metadata.get("tool_call_id") if isinstance(metadata, dict) else None,
     }
@@ -231,7 +273,7 @@ def _langsmith(value: _Object, root: Any = None) -> Iterator[OtelSpan | None]:
         for item in value["runs"]:
             yield from _langsmith(item) if isinstance(item, dict) else (None,)
         return
-    extra = value.get("extra")
+    extra = _unwrapped(value.get("extra"))
     metadata = extra.get("metadata") if isinstance(extra, dict) else None
     metadata = metadata if isinstance(metadata, dict) else {}
     outputs, inputs = _unwrapped(value.get("outputs")), _unwrapped(value.get("inputs"))
@@ -458,7 +500,46 @@ def _format(
     return TraceFormat(name=name, description=description, detect=detect, read=read)
 
 
-LANGFUSE = _format("langfuse", "Langfuse: traces with observations, or observations", _is_langfuse, _langfuse)
+def _is_langfuse_table(sample: TraceSample) -> bool:
+    """Return whether a file is a table of observations, as the user interface exports it."""
+    header = sample.head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].strip().replace(b'"', b"").split(b",")
+    return b"id" in header and b"type" in header and (b"traceId" in header or b"trace_id" in header)
+
+
+def _read_langfuse(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Session]:  # noqa: FBT001 - of the protocol
+    """Add the spans of a file, which may be a table; the cells of it are texts."""
+    if not _is_langfuse_table(TraceSample(file.name, _head(file), (), is_lines=False)):
+        return _LANGFUSE.read(file, sink, is_lines)
+    csv.field_size_limit(MAX_DOCUMENT)
+    with io.TextIOWrapper(file.open(), encoding="utf-8-sig", errors="replace", newline="") as stream:
+        rows = csv.DictReader(line.replace("\0", "") for line in stream)
+        try:
+            for row in rows:
+                place = f"{file.name}:{rows.line_num}"
+                value = {key: cell or None for key, cell in row.items() if isinstance(key, str)}
+                whole = None not in row and None not in row.values() and _is_langfuse(value)
+                span = _langfuse_observation(value, {}) if whole else None
+                if span is None:
+                    sink.skip(place, NO_SPAN)
+                else:
+                    add_span(sink, span, place, file, "langfuse")
+        except csv.Error as error:
+            sink.skip(f"{file.name}:{rows.line_num}", str(error))
+    return iter(())
+
+
+def _head(file: TraceSource) -> bytes:
+    with file.open() as stream:
+        return stream.read(HEAD_BYTES)
+
+
+_LANGFUSE = _format("langfuse", "Langfuse: traces with observations, or observations", _is_langfuse, _langfuse)
+LANGFUSE = TraceFormat(
+    name="langfuse",
+    description="Langfuse: traces with observations, or observations, as JSON or CSV",
+    detect=lambda sample: _LANGFUSE.detect(sample) or _is_langfuse_table(sample),
+    read=_read_langfuse,
+)
 MLFLOW = _format("mlflow", "MLflow: traces (`Trace.to_dict`, `to_json`)", _is_mlflow, _mlflow)
 LANGSMITH = _format("langsmith", "LangSmith: exported runs, nested or flat", _is_langsmith, _langsmith)
 JAEGER = _format("jaeger", "Jaeger: JSON of its query API and its UI", _is_jaeger, _jaeger)

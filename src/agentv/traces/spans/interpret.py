@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agentv.traces.spans.messages import MessageReader
 
 _KNOWN = ("gen_ai.", "openinference.", "llm.", "traceloop.", "ai.", "tool.", "gcp.vertex.agent.", "agent.")
-_PHANTOMS = frozenset(("(merged tools)",))
+PHANTOMS = frozenset(("(merged tools)",))
 """Tools that ADK invents for the results of parallel calls."""
 _FINISHED_WITH_CALLS = ("tool", "function")
 
@@ -35,7 +35,7 @@ def is_agent_span(span: OtelSpan) -> bool:
 def interpret(span: OtelSpan, reader: MessageReader) -> Facts:
     """Return the facts of a span; a span of no convention has none."""
     facts = _by_convention(span, reader)
-    if facts.kind == "tool" and facts.tool in _PHANTOMS:
+    if facts.kind == "tool" and facts.tool in PHANTOMS:
         return Facts(unread=[])
     facts.prompt = join_items(facts.prompt) if facts.prompt else facts.prompt
     facts.replies = join_items(facts.replies) if facts.replies else facts.replies

@@ -17,6 +17,7 @@ from agentv.traces.sessions import not_captured_places
 from agentv.traces.spans.interpret import is_agent_span, names_calls
 from agentv.traces.spans.messages import MessageReader
 from agentv.traces.spans.nodes import Node, build_tree, drop_superseded
+from agentv.traces.spans.suspects import suspected_calls
 from agentv.traces.spans.timeline import Timeline
 from agentv.traces.spans.tool_matching import match_tools
 from agentv.traces.spans.values import format_time, text_of
@@ -138,6 +139,7 @@ class _Joiner:
         silent = [draft for draft in self._drafts if _tells_nothing(draft)]
         if silent and not self._timeline.calls and not any(node.kind == "tool" for node in self._nodes):
             places += [_lost_reply(draft) for draft in silent]
+        places += suspected_calls(self._all, self._timeline.calls)
         ran = {node.facts.call_id for node in self._nodes if node.kind == "tool"}
         for node, result in self._timeline.unpaired_results():
             if result.id not in ran:
@@ -271,7 +273,16 @@ def _tells_nothing(draft: MessageDraft) -> bool:
     """Return whether nothing is known of a reply: neither its content nor the reason why it ended."""
     if not draft.is_reply or draft.node is None or draft.node.kind != "model":
         return False
-    return not draft.is_captured and not draft.calls and draft.said.content is None and not draft.node.facts.finish
+    if draft.is_captured or draft.calls or draft.said.content is not None:
+        return False
+    return not draft.node.facts.finish or _is_gemini(draft.node)
+
+
+def _is_gemini(node: Node) -> bool:
+    """Return whether a span is of Gemini, whose reason to stop is the same with calls and without."""
+    attributes = node.span.attributes
+    provider = attributes.get("gen_ai.provider.name") or attributes.get("gen_ai.system")
+    return str(provider or node.facts.model or "").startswith(("gcp", "google", "gemini", "vertex"))
 
 
 def _lost_reply(draft: MessageDraft) -> Unread:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
-from agentv.formats.fields import to_snake_case
+from agentv.formats.fields import is_call_key, to_snake_case
 from agentv.formats.reader import detect_conversation
 from agentv.jsonio import DEPTH_MARKER, dump_json, is_deep, scrub, truncate_depth
 from agentv.model.conversation import Message, ToolCall
@@ -232,6 +232,8 @@ def _add_part(part: _Object, blocks: list[Any], calls: list[ToolCall], results: 
         results.append(_call(inner.get("name"), UNSET, inner.get("id"), output=inner.get("response", UNSET)))
     elif kind == "text":
         blocks.append({"type": "text", "text": str(part.get("content", part.get("text", "")))})
+        if beside := {key: value for key, value in part.items() if is_call_key(key)}:
+            blocks.append({"type": "unknown", **beside})
     elif kind in ("reasoning", "thinking"):
         blocks.append({"type": "reasoning", "text": part.get("content", part.get("text"))})
     elif not kind and isinstance(part.get("text"), str):

@@ -77,6 +77,8 @@ class Timeline:
             asked = [node for node in self._models if node.span.trace_id == trace and node.tool_ancestor is None]
             if not asked or any(_is_user(said) for node in asked for said in node.facts.prompt or ()):
                 continue
+            if any(node.facts.prompt for node in asked) and not any(node.facts.unread for node in asked):
+                continue  # no user asked
             first = asked[0].span.start
             place = next((at for at, each in enumerate(self.messages) if each.time >= first), len(self.messages))
             draft = MessageDraft(Said("user", is_captured=False), node=asked[0], time=first, is_captured=False)

@@ -82,7 +82,7 @@ def _match_ids(calls: list[CallDraft], tools: list[Node], notes: Counter[str]) -
     rest: list[Node] = []
     for node in tools:
         # A span of another tool with the id of a call is a call of its own, which must not be hidden.
-        same = [each for each in by_id.get(node.facts.call_id or "", []) if _is_named(each.tool, node.facts.tool)]
+        same = [each for each in by_id.get(node.facts.call_id or "", []) if is_named(each.tool, node.facts.tool)]
         call = next((each for each in same if each.node is None), None)
         if call is not None:
             _attach(call, node)
@@ -141,10 +141,13 @@ def _fits(call: CallDraft, node: Node, *, with_input: bool) -> bool:
     return json_equal(call.input, node.facts.input) or (not with_input and not isinstance(node.facts.input, dict))
 
 
-def _is_named(asked: str, ran: str) -> bool:
+def is_named(asked: str, ran: str) -> bool:
     """Return whether a call and a span with its id are of one tool: a name may have a prefix, such as of a server."""
-    one, other = (_WORD.sub("", name.lower()) for name in (asked, ran))
-    return not one or not other or one in other or other in one
+    one, other = ([word for word in _WORD.split(name.lower()) if word] for name in (asked, ran))
+    if not one or not other or "".join(one) == "".join(other):
+        return True
+    short, long = sorted((one, other), key=len)
+    return long[-len(short) :] == short
 
 
 def _same_tool(asked: str, ran: str) -> bool:

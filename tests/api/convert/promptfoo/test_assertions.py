@@ -7,7 +7,7 @@ import pytest
 
 import agentv
 from agentv.api.convert.promptfoo.assertions import DETERMINISTIC, JUDGED, WITHOUT
-from tests.support.convert import convert_data, only_case
+from tests.support.convert import convert_data, left_out, only_case
 
 SCHEMA = {"type": "object", "required": ["city"]}
 ASSERTIONS: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -270,3 +270,95 @@ def test_set_with_a_threshold_that_lost_an_assertion_is_left_out_whole(tmp_path:
     conversion = convert_data({"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": asserts}]}, tmp_path)
     assert only_case(conversion)["evaluators"] == [{"type": "json"}]
     assert [item.what for item in conversion.report.findings if item.kind == "left_out"] == ["similar", "assert-set"]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ({"type": "contains", "value": "file://word.txt"}, {"type": "contains", "value": "hello"}),
+        ({"type": "starts-with", "value": "file://word.txt"}, {"type": "starts_with", "value": "hello"}),
+        (
+            {"type": "levenshtein", "value": "file://word.txt"},
+            {"type": "levenshtein", "value": "hello", "max_distance": 5},
+        ),
+        ({"type": "word-count", "value": "file://count.json"}, {"type": "word_count", "min": 1, "max": 2}),
+        ({"type": "contains-all", "value": ["file://word.txt", "b"]}, {"type": "contains", "all": ["hello", "b"]}),
+    ],
+)
+def test_file_named_by_a_value_is_read(theirs: dict[str, Any], ours: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "word.txt").write_text("hello\n", encoding="utf-8")
+    (tmp_path / "count.json").write_text('{"min": 1, "max": 2}', encoding="utf-8")
+    config = {"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": [theirs]}]}
+    assert only_case(convert_data(config, tmp_path))["evaluators"] == [ours]
+
+
+@pytest.mark.parametrize("value", ["file://word.js", "file://word.md", "file://missing.txt"])
+@pytest.mark.parametrize("name", ["contains", "not-contains", "starts-with", "levenshtein", "finish-reason"])
+def test_file_that_cannot_be_read_is_not_taken_as_a_text(name: str, value: str, tmp_path: Path) -> None:
+    (tmp_path / "word.md").write_text("hello", encoding="utf-8")
+    config = {"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": [{"type": name, "value": value}]}]}
+    conversion = convert_data(config, tmp_path)
+    assert "evaluators" not in only_case(conversion)
+    assert left_out(conversion) == [name]
+
+
+def test_set_of_metrics_is_written_without_the_set(tmp_path: Path) -> None:
+    metrics = [{"type": "contains", "value": "a", "weight": 0}, {"type": "is-json", "weight": 0}]
+    asserts = [{"type": "assert-set", "assert": metrics}, {"type": "contains", "value": "b"}]
+    config = {"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": asserts}]}
+    conversion = convert_data(config, tmp_path)
+    assert [each["type"] for each in only_case(conversion)["evaluators"]] == ["contains", "json", "contains"]
+    assert left_out(conversion) == []
+    config["tests"] = [{"assert": asserts, "threshold": 0.5}]
+    conversion = convert_data(config, tmp_path)
+    assert only_case(conversion)["evaluators"] == [{"type": "contains", "value": "b"}]
+    assert left_out(conversion) == ["assert-set"]
+
+
+def test_set_of_weight_0_can_fail_a_test_without_a_threshold(tmp_path: Path) -> None:
+    asserts = [
+        {"type": "assert-set", "weight": 0, "assert": [{"type": "contains", "value": "a"}]},
+        {"type": "contains", "value": "b"},
+    ]
+    config = {"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": asserts}]}
+    assert agentv.score("b", only_case(convert_data(config, tmp_path))["evaluators"]).status == "fail"
+    config["tests"] = [{"assert": asserts, "threshold": 0.5}]
+    case = only_case(convert_data(config, tmp_path))
+    assert agentv.score("b", case["evaluators"], threshold=0.5).status == "pass"
+
+
+GRADED = "{'pass': True, 'score': 0.25, 'reason': 'low'}"
+RETURNED = [
+    ("'true'", {}, "pass"),
+    ("'0.5'", {}, "pass"),
+    ("'0.5 of 1'", {"threshold": 0.6}, "fail"),
+    ("'no idea'", {}, "fail"),
+    ("None", {}, "fail"),
+    ("[1]", {}, "fail"),
+    ("{'pass': True, 'score': 1}", {}, "fail"),
+    (GRADED, {}, "pass"),
+    (GRADED, {"threshold": 0.5}, "fail"),
+    (f"json.dumps({GRADED})", {}, "pass"),
+    (f"json.dumps({GRADED})", {"threshold": 0.5}, "fail"),
+    ("{'pass_': True, 'score': 1, 'reason': 'all'}", {}, "pass"),
+]
+
+
+@pytest.mark.parametrize(("code", "settings", "status"), RETURNED)
+def test_python_may_return_what_it_may_return_there(
+    code: str, settings: dict[str, Any], status: str, tmp_path: Path
+) -> None:
+    asserts = [{"type": "python", "value": code, **settings}]
+    evaluators = only_case(
+        convert_data({"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": asserts}]}, tmp_path)
+    )["evaluators"]
+    assert agentv.score("hi", evaluators, root=str(tmp_path / "converted")).status == status
+
+
+@pytest.mark.parametrize(("code", "status"), [(f"json.dumps({GRADED})", "pass"), ("1/0", "fail"), ("None", "fail")])
+def test_inverted_python_fails_only_for_a_verdict(code: str, status: str, tmp_path: Path) -> None:
+    asserts = [{"type": "not-python", "value": code, "threshold": 0.5}]
+    evaluators = only_case(
+        convert_data({"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": asserts}]}, tmp_path)
+    )["evaluators"]
+    assert agentv.score("hi", evaluators, root=str(tmp_path / "converted")).status == status

@@ -169,8 +169,8 @@ function verdict(value) {
     const held = settings.threshold === undefined ? value > 0 : value >= settings.threshold;
     return { pass: held !== inverse, score: value };
   }
-  if (value && typeof value === 'object' && typeof value.pass === 'boolean') {
-    return { pass: value.pass !== inverse, score: value.score ?? (value.pass ? 1 : 0), reason: value.reason };
+  if (typeof value?.pass === 'boolean' && typeof value.score === 'number' && typeof value.reason === 'string') {
+    return { pass: value.pass !== inverse, score: value.score, reason: inverse ? undefined : value.reason };
   }
   throw new Error(`the assertion must return a boolean, a number or {pass, score, reason}, not ${typeof value}`);
 }

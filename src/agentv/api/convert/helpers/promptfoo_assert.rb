@@ -21,18 +21,31 @@ begin
     value = agentv_main(run["candidate"], context)
   end
   inverse = settings["inverse"] == true
+  threshold = settings["threshold"]
+  if value.is_a?(String)
+    value = case value.downcase
+            when "true" then true
+            when "false" then false
+            else value.start_with?("{") ? JSON.parse(value) : Float(value)
+            end
+  end
   case value
   when true, false
     held = value != inverse
     score = held ? 1 : 0
   when Numeric
-    held = (settings["threshold"] ? value >= settings["threshold"] : value > 0) != inverse
+    held = (threshold ? value >= threshold : value > 0) != inverse
     score = value
   when Hash
-    passed = value.fetch("pass") { value.fetch(:pass) { value.fetch("pass_") { value.fetch(:pass_) } } }
+    result = value.transform_keys(&:to_s)
+    passed = result.fetch("pass") { result["pass_"] }
+    score = result["score"]
+    unless [true, false].include?(passed) && score.is_a?(Numeric) && result["reason"].is_a?(String)
+      raise "the assertion must return a result with pass, score and reason"
+    end
+    passed &&= threshold.nil? || score >= threshold
     held = passed != inverse
-    score = value["score"] || value[:score] || (passed ? 1 : 0)
-    reason = value["reason"] || value[:reason]
+    reason = inverse ? nil : result["reason"]
   else
     raise "the assertion must return true, false, a number or a result with pass"
   end

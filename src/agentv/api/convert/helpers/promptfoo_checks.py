@@ -163,27 +163,51 @@ def _context(ctx: Any, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _verdict(result: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return our result for what a check of promptfoo returned."""
+    """Return our result for what a check of promptfoo returned; what it cannot read fails, as it does there."""
     inverse, threshold = bool(settings.get("inverse")), settings.get("threshold")
     reason = None
-    if isinstance(result, str) and result.strip().lower() in {"true", "false"}:
-        result = result.strip().lower() == "true"
+    try:
+        result = _parsed(result)
+    except ValueError as error:
+        return {"score": 0, "misses": [str(error)]}
     if isinstance(result, bool):
         held = result != inverse
         score: float = 1.0 if held else 0.0
     elif isinstance(result, (int, float)):
         held = (result > 0 if threshold is None else result >= threshold) != inverse
         score = float(result)
-    elif isinstance(result, dict) and isinstance(result.get("pass", result.get("pass_")), bool):
-        reason = result.get("reason")
-        says_pass = bool(result.get("pass", result.get("pass_")))
-        score = float(result.get("score", says_pass))
-        passed = says_pass and (threshold is None or score >= threshold)
-        held = passed != inverse
     else:
-        return {"error": f"the check returned {type(result).__name__}, not a boolean, a number or a result with `pass`"}
+        reason, score = result["reason"], float(result["score"])
+        passed = result["pass"] and (threshold is None or score >= threshold)
+        held = passed != inverse
+        reason = reason if passed == held else None
     shown = min(1.0, max(0.0, score)) if settings.get("graded") else float(held)
     return {"score": shown, "hits" if held else "misses": [str(reason or f"the check gave {result!r}"[:500])]}
+
+
+def _parsed(result: Any) -> Any:
+    """Return a boolean, a number or a result with `pass`, `score` and `reason`; raise `ValueError` for others."""
+    if isinstance(result, str):
+        if result.lower() in {"true", "false"}:
+            return result.lower() == "true"
+        if not result.startswith("{"):
+            number = re.match(r"\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", result)
+            result = float(number[0]) if number else result
+        else:
+            result = json.loads(result)
+    if isinstance(result, dict):
+        result = {("pass" if key in {"pass_", "pass"} else key): value for key, value in result.items()}
+        score = result.get("score")
+        if isinstance(result.get("pass"), bool) and isinstance(result.get("reason"), str) and _is_number(score):
+            return result
+    elif isinstance(result, bool) or _is_number(result):
+        return result
+    msg = f"the check returned {result!r:.200}, not a boolean, a number or a result with `pass`, `score` and `reason`"
+    raise ValueError(msg)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
 
 
 def tool_call_f1(ctx: Any, tools: list[str]) -> float:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from agentv.api.convert.base import UntranslatableError, check_evaluator, is_number, is_share
-from agentv.api.convert.files import is_file
+from agentv.api.convert.base import UntranslatableError, check_evaluator, counts, is_number, is_share
+from agentv.api.convert.files import is_file, load_value
 from agentv.api.convert.promptfoo import judged, scripts, text, trajectory
 from agentv.api.convert.templates import RenderError, has_template, js_text, render_deep
 from agentv.api.convert.writer import Commented, Remark
@@ -144,7 +144,9 @@ def translate(entry: Any, place: Place, scope: AssertionScope, *, graded: bool |
         convert = _converter(base)
         _check_view(base, entry, scope)
         value = entry.get("value")
-        rendered = value if base in scripts.KEEP_TEMPLATES else _render(value, scope.vars)
+        rendered = _render(value, scope.vars)
+        if base not in scripts.CONVERTERS:
+            rendered = _load(rendered, place)
         assertion = Assertion(
             type=base,
             value=rendered,
@@ -210,6 +212,12 @@ def _translate_set(entry: Mapping[str, Any], place: Place, scope: AssertionScope
         return [*lost, Remark(place.leave_out("assert-set", reason).remark)]
     if not kept:
         return [*lost, Remark(place.leave_out("assert-set", "none of its assertions could be kept").remark)]
+    if not any(map(counts, kept)):
+        if scope.graded or has_threshold:
+            reason = "all of its assertions have a weight of 0, so that it has no score"
+            return [*lost, Remark(place.leave_out("assert-set", reason).remark)]
+        place.note("assert-set", "all of its assertions have a weight of 0: they are written without it")
+        return inner
     result: dict[str, Any] = {}
     if isinstance(entry.get("metric"), str):
         result["name"] = entry["metric"]
@@ -218,8 +226,10 @@ def _translate_set(entry: Mapping[str, Any], place: Place, scope: AssertionScope
         place.at("threshold").leave_out("assert-set.threshold", "it is no number from 0 to 1")
     if isinstance(threshold, (int, float)) and has_threshold and threshold < 1:
         result["threshold"] = threshold
-    if is_number(entry.get("weight")) and entry["weight"] != 1 and entry["weight"] >= 0:
-        result["weight"] = entry["weight"]
+    weight: Any = entry.get("weight")
+    # A set of weight 0 counts for nothing in a score, but fails a test without a threshold.
+    if is_number(weight) and weight != 1 and (weight > 0 or (weight == 0 and scope.graded)):
+        result["weight"] = weight
     result["evaluators"] = inner
     return [scope.conversion.with_comments(place, result)]
 
@@ -229,6 +239,13 @@ def _render(value: Any, values: Mapping[str, Any]) -> Any:
         return render_deep(value, values) if has_template(value) else value
     except RenderError as error:
         raise UntranslatableError(str(error)) from error
+
+
+def _load(value: Any, place: Place) -> Any:
+    """Return a value with the files that it names read; raise `UntranslatableError`."""
+    if isinstance(value, list):
+        return [load_value(item, place) for item in value]
+    return load_value(value, place)
 
 
 def _converter(base: str) -> Convert:

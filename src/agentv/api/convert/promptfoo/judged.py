@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentv.api.convert.base import UntranslatableError
-from agentv.api.convert.files import load_value
 
 if TYPE_CHECKING:
     from agentv.api.convert.promptfoo.assertions import Assertion
@@ -15,7 +14,7 @@ _CONTEXT = "All that the answer says stands in what the tools returned."
 
 
 def _criterion(assertion: Assertion) -> str:
-    value = load_value(assertion.value, assertion.place)
+    value = assertion.value
     if isinstance(value, str) and value.strip():
         return value.strip()
     msg = "it has no criterion in words"
@@ -50,7 +49,7 @@ def judge(assertion: Assertion, evaluator: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rubric(assertion: Assertion) -> dict[str, Any]:
-    value = load_value(assertion.value, assertion.place)
+    value = assertion.value
     if isinstance(value, Mapping):
         criterion = value.get("criterion") or value.get("criteria")
         if not isinstance(criterion, str):

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 CHECKS = "promptfoo_checks.py"
 RUNNER = "promptfoo_assert.mjs"
 RUBY_RUNNER = "promptfoo_assert.rb"
-KEEP_TEMPLATES: frozenset[str] = frozenset()
 _UNKNOWN_CONTEXT = re.compile(r"\b(?:context\s*\??\.|\{[^}]*)\s*\b(logProbs|trace|provider)\b(?!Response)")
 _TRANSFORMED = {
     *("contains", "icontains", "contains-all", "icontains-all", "contains-any", "icontains-any"),
@@ -136,9 +135,6 @@ def convert_transformed(assertion: Assertion) -> dict[str, Any]:
     """Return a check of a transformed output, done by the JavaScript runner."""
     if assertion.type not in _TRANSFORMED:
         msg = "the output is transformed before it, which only checks of texts can follow"
-        raise UntranslatableError(msg)
-    if is_file(assertion.value):
-        msg = "its value is in a file, and the output is transformed before it"
         raise UntranslatableError(msg)
     config: dict[str, Any] = {"assert": assertion.type}
     if assertion.value is not None:

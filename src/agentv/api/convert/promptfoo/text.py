@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentv.api.convert.base import UntranslatableError
-from agentv.api.convert.files import load_value
 from agentv.api.convert.js_regex import RegexError, translate_regex
 from agentv.api.convert.promptfoo import scripts
 from agentv.api.convert.templates import js_text
@@ -64,7 +63,7 @@ def _ignore_case(evaluator: dict[str, Any], assertion: Assertion) -> dict[str, A
 
 
 def _values(assertion: Assertion) -> list[str]:
-    value = load_value(assertion.value, assertion.place)
+    value = assertion.value
     items = split_values(value) if isinstance(value, str) else value
     if not isinstance(items, list) or not items or not all(isinstance(item, (str, int, float)) for item in items):
         msg = "its value is no list of texts"
@@ -95,7 +94,7 @@ def _contains_any(assertion: Assertion) -> dict[str, Any]:
 
 
 def _equals(assertion: Assertion) -> dict[str, Any]:
-    value = load_value(assertion.value, assertion.place)
+    value = assertion.value
     if value is None:
         msg = "it has no value"
         raise UntranslatableError(msg)
@@ -120,7 +119,7 @@ def _starts_with(assertion: Assertion) -> dict[str, Any]:
 
 
 def _regex(assertion: Assertion) -> dict[str, Any]:
-    pattern = load_value(assertion.value, assertion.place)
+    pattern = assertion.value
     if not isinstance(pattern, str) or not pattern:
         msg = "its value is no pattern"
         raise UntranslatableError(msg)
@@ -133,7 +132,7 @@ def _regex(assertion: Assertion) -> dict[str, Any]:
 
 
 def _json_schema(assertion: Assertion) -> Any:
-    value = load_value(assertion.value, assertion.place)
+    value = assertion.value
     if isinstance(value, str):
         try:
             value = read_yaml(value.encode()).data

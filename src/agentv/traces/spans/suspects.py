@@ -1,0 +1,137 @@
+"""Spans, events and attributes that look like calls of tools and follow no convention, so that calls may be missing."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from agentv.formats.fields import CALL_ID_KEYS, INPUT_KEYS, MISSING_CALLS, NAME_KEYS, is_call_key, to_snake_case
+from agentv.model.response import Unread
+from agentv.traces.conventions.tool_results import is_schema
+from agentv.traces.spans.interpret import PHANTOMS
+from agentv.traces.spans.tool_matching import is_named
+from agentv.traces.spans.values import parse_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from agentv.model.session import OtelSpan
+    from agentv.traces.spans.drafts import CallDraft
+    from agentv.traces.spans.nodes import Node
+
+_TOOL_KEY = re.compile(
+    r"(?:^|[._])(?:tool[._](?:name|title|id|call\b|call[._](?:name|id))|function_call|tool_calls?)\Z"
+)
+_KIND_KEY = re.compile(r"(?:kind|type|span_attributes)\Z")
+_TOOL_KINDS = frozenset(("tool", "function", "tool_call", "function_call", "tool_use"))
+_TOOL_SPAN = re.compile(r"(?:execute_tool|tools/call|running tool|call_tool|function_call)\b[\s:]*(.*)", re.DOTALL)
+_TOOL_EVENT = re.compile(r"(?:tool|function)[._]?(?:call|use)", re.IGNORECASE)
+_NAMES = ("name", "tool", "toolName", "tool_name", "function")
+_READ = frozenset(("ai.response.toolCalls", "gen_ai.tool.name", "tool.name", "gen_ai.tool.call.id", "tool_call.id"))
+"""Attributes that the conventions read on spans of models and agents, or that say nothing there."""
+_NAMESPACES = (
+    *("gen_ai.", "llm.", "input.", "output.", "ai.", "openinference.", "traceloop.", "pydantic_ai.", "logfire."),
+    *("gcp.vertex.agent.", "langsmith.", "langfuse.", "mlflow.", "metadata.", "agentv.", "tool."),
+)
+"""Attributes that the conventions read, or that repeat what they read."""
+_MAX_SUSPECTS = 20
+
+
+def suspected_calls(nodes: Iterable[Node], calls: Iterable[CallDraft]) -> list[Unread]:
+    """Return the places that look like calls, of tools that no known call has."""
+    known = list(calls)
+    names = {call.tool for call in known}
+    ids = {call.id for call in known if call.id}
+    found: list[Unread] = []
+    for node in nodes:
+        if node.kind == "tool" or len(found) >= _MAX_SUSPECTS:
+            continue
+        for name, sign in _signs(node):
+            is_known = name in ids or any(is_named(name, each) for each in names) if name else False
+            if not is_known:
+                reason = f"it looks like a call of a tool ({sign}), and follows no known convention, {MISSING_CALLS}"
+                found.append(Unread(path=f"span {node.span.span_id} ({node.span.name[:60]})", reason=reason))
+                break
+    return found
+
+
+def _signs(node: Node) -> Iterator[tuple[str, str]]:
+    """Yield the name of each tool that a span seems to call, if it tells one, and the sign of it."""
+    yield from _signs_in_messages(node)
+    if node.kind == "other" and node.tool_ancestor is None and not node.descendants("tool"):
+        yield from _signs_of_tool(node.span)  # else it is a part of a known call, or what is around it
+
+
+def _signs_in_messages(node: Node) -> Iterator[tuple[str, str]]:
+    span = node.span
+    for event in span.events:
+        if _TOOL_EVENT.search(event.name):
+            fields = event.attributes | (event.body if isinstance(event.body, dict) else {})
+            yield from ((name, f"event `{event.name[:60]}`") for name in _tool_names(fields) or [""])
+    for said in (node.facts.replies or ()) if node.kind == "agent" else ():
+        yield from ((call.tool, "a reply of the agent") for call in said.calls)
+    if node.kind != "other":
+        for key, value in span.attributes.items():
+            if key not in _READ and (is_call_key(key.rpartition(".")[2]) or _holds_calls(key, value)):
+                yield from ((name, f"attribute `{key[:60]}`") for name in _names_in(value))
+
+
+def _holds_calls(key: str, value: Any) -> bool:
+    """Return whether an attribute of no known namespace is an object or a list of objects that look like calls."""
+    if key.startswith(_NAMESPACES) or "." not in key:
+        return False
+    parsed = parse_value(value)
+    items = parsed if isinstance(parsed, list) else [parsed]
+    return any(
+        isinstance(item, dict)
+        and not item.keys().isdisjoint(NAME_KEYS)
+        and not item.keys().isdisjoint((*INPUT_KEYS, *CALL_ID_KEYS))
+        and not is_schema(next((item[each] for each in INPUT_KEYS if each in item), None))
+        for item in items
+    )
+
+
+def _signs_of_tool(span: OtelSpan) -> Iterator[tuple[str, str]]:
+    told = _tool_names(span.attributes)
+    if not PHANTOMS.isdisjoint(told):
+        return
+    match = _TOOL_SPAN.match(span.name)
+    if match is not None:
+        yield from ((name, "its name") for name in told or [match[1].strip()])
+    elif told:
+        yield from ((name, "its attributes") for name in told)
+    elif any(_is_tool_kind(key, value) for key, value in span.attributes.items()):
+        yield span.name, "its kind"
+
+
+def _is_tool_kind(key: str, value: Any) -> bool:
+    if not _KIND_KEY.search(to_snake_case(key)):
+        return False
+    parsed = parse_value(value)
+    kind = parsed.get("type") if isinstance(parsed, dict) else parsed
+    return isinstance(kind, str) and kind.strip('"').lower() in _TOOL_KINDS
+
+
+def _tool_names(attributes: Mapping[str, Any]) -> list[str]:
+    """Return the names of tools in attributes, of any vendor; ids of calls stand for names."""
+    names: list[str] = []
+    for key, value in attributes.items():
+        snake = to_snake_case(key)
+        if snake == "tool" or _TOOL_KEY.search(snake) or is_call_key(snake.rpartition(".")[2]):
+            names += _names_in(value)
+    return names
+
+
+def _names_in(value: Any) -> list[str]:
+    """Return the names of tools in a value: a text, an object of a call, or a list of them."""
+    parsed = parse_value(value)
+    if isinstance(parsed, str):
+        return [parsed] if parsed.strip() else []
+    items = parsed if isinstance(parsed, list) else [parsed]
+    objects = [item for item in items if isinstance(item, dict)]
+    names: list[str] = [item for item in items if isinstance(item, str) and item]
+    for item in objects:
+        inner = item["function"] if isinstance(item.get("function"), dict) else item
+        name = next((inner[key] for key in _NAMES if isinstance(inner.get(key), str)), None)
+        names += [name] if name else []
+    return names or ["" for item in objects if item]

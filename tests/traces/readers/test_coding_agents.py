@@ -1,0 +1,73 @@
+"""Sessions of Gemini CLI and opencode in several lines and files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.support.traces import calls, read_one, read_traces, results, write_lines
+
+TIME = {"created": 1_777_629_600_000, "completed": 1_777_629_603_000}
+
+
+def _write(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value))
+
+
+def _storage(root: Path) -> Path:
+    """Write the storage of opencode with one session."""
+    tool = {
+        "type": "tool",
+        "tool": "bash",
+        "callID": "c1",
+        "state": {"status": "completed", "input": {}, "output": "a"},
+    }
+    error = "The user rejected permission to use this specific tool call."
+    denied = {**tool, "callID": "c2", "state": {"status": "error", "input": {}, "error": error}}
+    parts: dict[str, list[dict[str, Any]]] = {
+        "msg_1": [{"type": "text", "text": "Go"}, {"type": "text", "text": "a file", "synthetic": True}],
+        "msg_2": [tool, denied, {"type": "text", "text": "Done"}],
+    }
+    _write(root / "session" / "p" / "ses_1.json", {"id": "ses_1", "projectID": "p", "directory": "/p", "time": TIME})
+    for number, (own, found) in enumerate(parts.items()):
+        info = {"id": own, "sessionID": "ses_1", "role": ("user", "assistant")[number], "time": TIME, "modelID": "m"}
+        _write(root / "message" / "ses_1" / f"{own}.json", info)
+        for at, part in enumerate(found):
+            ids = {"id": f"prt_{own}_{at}", "sessionID": "ses_1", "messageID": own}
+            _write(root / "part" / own / f"prt_{own}_{at}.json", {**ids, **part})
+    return root
+
+
+def test_the_storage_of_opencode_is_read_by_session(tmp_path: Path) -> None:
+    (session,), coverage = read_traces(_storage(tmp_path / "storage"))
+    assert (session.id, session.model, session.response.text) == ("ses_1", "m", "Done")
+    assert [status for _, _, status in results(session)] == ["ok", "error"]
+    assert [message.text for message in session.input_messages] == ["Go"]
+    assert (coverage.skipped_records, session.response.unread) == (0, ())
+
+
+def test_a_broken_file_of_the_storage_makes_calls_unknown(tmp_path: Path) -> None:
+    root = _storage(tmp_path / "storage")
+    (root / "part" / "msg_2" / "prt_msg_2_0.json").write_text("{")
+    (session,), coverage = read_traces(root / "session")
+    assert session.response.unread
+    assert coverage.skipped[0].place == str(root / "part" / "msg_2" / "prt_msg_2_0.json")
+
+
+def test_a_part_without_its_session_is_reported(tmp_path: Path) -> None:
+    root = _storage(tmp_path / "storage")
+    (root / "message" / "ses_1" / "msg_2.json").unlink()
+    sessions, coverage = read_traces(root / "part" / "msg_2")
+    assert sessions == []
+    assert "name the whole storage folder" in coverage.skipped[0].reason
+
+
+def test_messages_that_a_chat_of_gemini_cli_sets_anew_are_read(tmp_path: Path) -> None:
+    call = {"id": "c1", "name": "delete_all", "args": {}, "status": "success"}
+    messages = [
+        {"id": "1", "type": "user", "content": "Go", "timestamp": "2026-05-01T10:00:00Z"},
+        {"id": "2", "type": "gemini", "content": "", "toolCalls": [call], "timestamp": "2026-05-01T10:00:02Z"},
+    ]
+    lines = [{"sessionId": "s", "projectHash": "h"}, messages[0], {"$set": {"messages": messages}}]
+    session = read_one(write_lines(tmp_path / "s.jsonl", lines))
+    assert (calls(session), session.turns) == ([("delete_all", {})], 1)
