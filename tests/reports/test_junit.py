@@ -3,6 +3,7 @@
 import os
 import stat
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -69,7 +70,11 @@ def test_properties_are_what_was_reported(tmp_path: Path) -> None:
 
 
 def test_conversations_are_counted_by_end_and_fault(tmp_path: Path) -> None:
-    ends = ({"ended_by": "user", "fault": "none"}, {"ended_by": "error", "fault": "simulator"}, {})
+    ends: tuple[dict[str, Any], ...] = (
+        {"ended_by": "user", "fault": "none"},
+        {"ended_by": "error", "fault": "simulator"},
+        {},
+    )
     root = written(tmp_path / "r.xml", *(passed(number, **fields) for number, fields in enumerate(ends)))
     properties = {str(each.get("name")): each.get("value") for each in root.iter("property")}
     assert {name: value for name, value in properties.items() if name.startswith(("ended_by", "fault"))} == {
