@@ -75,7 +75,7 @@ def assert_same(before: Json, after: Json) -> None:
 
 
 @given(calls=st.lists(st.lists(CALL, max_size=3), min_size=1, max_size=3), opening=TEXT.filter(str.strip), answer=TEXT)
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_odd_words_and_arguments_are_kept(run: Command, calls: list[list[Json]], opening: str, answer: str) -> None:
     turns = [*(message("Which order?", *made) for made in calls), message("It is done.")]
     case = simulated()
@@ -108,6 +108,13 @@ class TestParts:
         before, after = freeze(run, list(self.TURNS), simulated(turns=[{"user": "Hello.", "evaluators": said}]))
         assert_same(before, after)
         assert "turn 1: contains" in {result["name"] for result in after["evaluators"]}
+
+    def test_the_result_of_a_call_in_a_later_turn(self, run: Command) -> None:
+        asked = message("Which order?", {"tool": "find", "id": "c1", "status": "pending"})
+        answered = [{"role": "tool", "tool_call_id": "c1", "content": "A-17"}, *message("And now?")]
+        before, after = freeze(run, [asked, answered, message("It is done.")], simulated())
+        assert_same(before, after)
+        assert [turn.get("user") for turn in after["turns"]] == ["My money, please.", "A-17", "I do not know."]
 
     def test_variables_and_a_persona(self, run: Command) -> None:
         personas = [{"id": "hasty", "description": "{{ x }}", "vars": {"said_1": "taken", "y": "file://agent.py"}}]

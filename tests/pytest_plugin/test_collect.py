@@ -196,6 +196,14 @@ def test_the_name_of_a_test_holds_the_persona(project: Project) -> None:
     assert [name.partition("::")[2] for name in chosen] == ["refund[agent]"]
 
 
+def test_properties_tell_how_a_conversation_ended(project: Project) -> None:
+    write_conversations(project.folder)
+    (project.folder / "broken.eval.yaml").unlink()
+    found = project.junit("--agentv-persona", "default")["refund[agent]"]
+    properties = {each.get("name"): each.get("value") for each in found.iter("property")}
+    assert (properties["ended_by"], properties["fault"]) == ("user", "none")
+
+
 def test_the_text_of_a_failure_tells_the_turn(project: Project) -> None:
     write_conversations(project.folder)
     result = project.here("--agentv", "refund.eval.yaml", "--agentv-persona", "impatient")

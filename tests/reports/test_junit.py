@@ -3,6 +3,7 @@
 import os
 import stat
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -66,6 +67,22 @@ def test_properties_are_what_was_reported(tmp_path: Path) -> None:
     }
     silent = written(tmp_path / "s.xml", passed(0, tokens_usage=None, cost_usd=None))
     assert [each.get("name") for each in silent.iter("property")] == ["execution_id", "eval_id", "target"]
+
+
+def test_conversations_are_counted_by_end_and_fault(tmp_path: Path) -> None:
+    ends: tuple[dict[str, Any], ...] = (
+        {"ended_by": "user", "fault": "none"},
+        {"ended_by": "error", "fault": "simulator"},
+        {},
+    )
+    root = written(tmp_path / "r.xml", *(passed(number, **fields) for number, fields in enumerate(ends)))
+    properties = {str(each.get("name")): each.get("value") for each in root.iter("property")}
+    assert {name: value for name, value in properties.items() if name.startswith(("ended_by", "fault"))} == {
+        "ended_by.error": "1",
+        "ended_by.user": "1",
+        "fault.none": "1",
+        "fault.simulator": "1",
+    }
 
 
 def test_suites_and_cases_stand_in_plan_order(tmp_path: Path) -> None:

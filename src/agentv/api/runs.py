@@ -16,7 +16,7 @@ from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.reader import decode_response
 from agentv.formats.unread import mark_incomplete
 from agentv.jsonio import parse_json
-from agentv.model.conversation import may_have_gap
+from agentv.model.conversation import Message, may_have_gap
 from agentv.model.events import RunFinished
 from agentv.model.request import Case
 from agentv.model.response import TRACE_REF, EndedBy, ProviderResponse, ResponseError, TurnReply
@@ -32,7 +32,6 @@ from agentv.spec.environment import resolve_env
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from agentv.model.conversation import Message
     from agentv.model.stored import ExecutionRow, StoredResult, StoredRun
     from agentv.protocols import Store
     from agentv.run.plan import PlannedRun
@@ -224,6 +223,10 @@ def _read_reply(data: bytes, plain_blocks: tuple[str, ...] = ()) -> ProviderResp
         return _with_marks(decode_response(fields), data, plain_blocks)
     turns = msgspec.convert(fields.get("turns") or (), tuple[TurnReply, ...])
     whole = decode_response({name: value for name, value in fields.items() if name not in CONVERSATION_FIELDS})
+    written = fields.get("output_messages")
+    if turns and written and len(written) != len(whole.output_messages or ()):
+        # The result of a call may stand in a later turn than the call: read as one reply, it would join the call.
+        whole = replace(whole, output_messages=msgspec.convert(written, tuple[Message, ...]))
     exchanges = [
         exchange._replace(response=_with_marks(exchange.response, data, plain_blocks))
         for exchange in split_turns(replace(whole, turns=turns))

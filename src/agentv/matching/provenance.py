@@ -90,6 +90,11 @@ _RECORD = 1000
 _RECENT = range(2023, 2031)
 """Years in which the age of somebody may be told."""
 _MIN_LOOSE_ID = 5
+_DAY_AND_MONTH = re.compile(r"(?<![\w./-])(\d{1,2})[./-](\d{1,2})(?![\w/-]|\.\d)")
+"""A date without a year, where it is known to be no other value: "10/21" of a brief is 21 October."""
+_OWN_BEFORE = re.compile(r"\b(?:my|mine|our|ours)\b[^,;]{0,40}\b(?:is|are|was|were)\s+$", re.IGNORECASE)
+"""Words before a value that somebody tells of himself."""
+_PARTS = re.compile(r"[^\W_]+")
 _DOTTED = re.compile(r"v?\d+(?:\.\d+){2,}(?:[/:]\d+)?")
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _UNIT_FACTORS = (10, 100, 1000, 60)
@@ -122,6 +127,9 @@ class KnownValues:
         self._numbers |= dict.fromkeys((*foreign_numbers(text), *word_numbers(text), *cents(text)))
         self._keys |= {f"time:{time}" for time in word_times(text)}
         self._keys |= {f"day:{day}" for day in edges_of_months(text)}
+        for match in _DAY_AND_MONTH.finditer(text):
+            readings = ((int(match[1]), int(match[2])), (int(match[2]), int(match[1])))
+            self._keys |= {f"day:{month:02d}-{day:02d}" for day, month in readings if 1 <= month <= len(_MONTH_DAYS)}
         self._folded += f" {fold(text)}"
         self._digits += [digits_of(match[0]) for match in _DIGIT_GROUPS.finditer(text)]
         self._letters.append(squeeze(text))
@@ -135,7 +143,7 @@ class KnownValues:
 
         With `is_exact` other forms of a value are known, but not what can be worked out from several values.
         """
-        if value.keys & self._keys:
+        if value.keys & self._keys or (value.kind in ("email", "id") and self._knows_parts(value.text)):
             return True
         if value.kind == "quotation":
             return self._knows_words(value.text)
@@ -154,6 +162,12 @@ class KnownValues:
         """Tell whether a date is known: its day, a day of a known date, or a known number of days from one."""
         if any(f"day:{key[-5:]}" in self._keys and not self._has_year(key) for key in value.keys):
             return True
+        known_days = {key[-5:] for key in self._keys if key.startswith("day:")}
+        for day in (key[-5:] for key in value.keys if not self._has_year(key)):
+            is_month_known = any(day[:2] == known[:2] for known in known_days)
+            is_day_known = any(day[3:] == known[3:] for known in known_days)  # some months later
+            if is_day_known or (is_month_known and self.has_number(float(day[3:]))):  # "8-12 July" names two days
+                return True
         days = {_ordinal(key) for key in self._keys if key.startswith("day:")}
         steps = {1.0, *(number for number in numbers if number <= MAX_FACTOR)}
         steps |= {number * 7 for number in steps}
@@ -179,6 +193,11 @@ class KnownValues:
             return False
         words = re.findall(r"\w{3,}", text.casefold())
         return bool(words) and sum(word in self._folded for word in words) * 2 >= len(words)
+
+    def _knows_parts(self, text: str) -> bool:
+        """Tell whether a value is put together from known words: a name and the domain of its address."""
+        parts = _PARTS.findall(text.casefold())
+        return len(parts) > 1 and all(re.search(rf"(?<![^\W_]){part}(?![^\W_])", self._folded) for part in parts)
 
     def _is_in_range(self, value: TextValue) -> bool:
         """Tell whether a time lies between known ones, so that it may be a choice."""
@@ -292,8 +311,10 @@ class KnownValues:
         is_value = _ASKS_VALUE.search(request) is not None or _FRAGMENT.search(request) is not None
         is_asked = is_value and _ASKED.search(request) is not None
         found: list[TextValue] = []
-        for sentence in _SENTENCES.split(text):
+        for number, sentence in enumerate(_SENTENCES.split(text)):
             is_exact = is_asked and not _INFERRED.search(sentence)
+            first = sentence.partition(", ")[0]
+            is_plain = is_asked and not _INFERRED.search(first)
             is_idea = "?" in sentence and _SUPPOSED.search(sentence) is not None
             is_count = is_exact and _ASKS_COUNT.search(request) is not None
             is_count = is_count and not any(self.has_number(number) for number in word_numbers(sentence))
@@ -301,7 +322,13 @@ class KnownValues:
                 value
                 for value in (*values_of(sentence), *days_of(sentence), *(spoken_values(sentence) if is_count else ()))
                 if not (is_idea and value.kind in ("number", "date", "time"))
-                and self._is_told(value, sentence, request if is_asked else "", is_exact=is_exact)
+                and (value.kind != "quotation" or number == 0)  # only the answer itself quotes what was asked for
+                and self._is_told(
+                    value,
+                    sentence,
+                    request if is_asked else "",
+                    is_exact=is_exact or (is_plain and value.kind != "number" and value.text in first),
+                )
             )
         return [value for value in found if not self._is_corrected(value, text)]
 
@@ -316,11 +343,14 @@ class KnownValues:
             is_count = is_exact and _ASKS_COUNT.search(request) is not None and value.number > SMALL_ANSWER
             is_marked = is_marked or (is_count and not TIME_UNIT.match(sentence.partition(value.text)[2]))
             # A plain number that nobody asked for is a manner of speaking: 22 stitches, 300 notes.
+            is_exact = is_exact or _OWN_BEFORE.search(sentence.partition(value.text)[0]) is not None
             is_loose = not is_exact and (value.is_about or not value.is_amount) and value.number < _RECORD
             is_spoken = value.number in set(word_numbers(sentence)) and not value.is_amount
             if is_loose or not is_marked or is_spoken:
                 return False
-        elif value.kind in ("quotation", "time"):
+        elif value.kind == "quotation":
+            is_marked = is_marked and request != ""
+        elif value.kind == "time":
             is_marked = is_marked and is_exact
         elif value.kind == "id" and not is_exact and _DOTTED.fullmatch(value.text):
             return False  # an address of a network, or a version

@@ -63,6 +63,9 @@ def word_numbers(text: str) -> Iterator[float]:
             part = (part or 1) * size
             if size > 100:  # noqa: PLR2004 - hundreds are followed by tens
                 total, part = total + part, 0.0
+        elif word == "and" and part < 100:  # noqa: PLR2004 - "six and nine" are two numbers, "a hundred and nine" one
+            yield from _finished(total, part, digits)
+            total, part, digits = 0.0, 0.0, ""
         elif word == "oh":
             digits += "0"
         elif word in _WORDS:

@@ -65,7 +65,8 @@ _TIME = re.compile(
 )
 _QUOTATION = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|„([^“”\n]{2,200})[“”]")
 _TOLD_BEFORE = re.compile(
-    r"(?:\b(?:is|was|be|it's|that's|named|called|titled|password|code|reference|write|writes|reads|says)|:)\s*$",
+    r"(?:\b(?:is|was|be|it's|that's|named|called|titled|password|code|reference|writes|wrote|written"
+    r"|reads?|says?|said|shows?|states?|promised?|told\s+(?:me|us|him|her|them))|:)\s*$",
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9]|[-_#/:.](?=[A-Za-z0-9]))*")

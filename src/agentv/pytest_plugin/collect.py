@@ -279,6 +279,9 @@ def _properties(record: ResultRecord) -> Iterator[tuple[str, object]]:
     yield "status", record.status
     if record.persona_id:
         yield "persona_id", record.persona_id
+    if record.ended_by:
+        yield "ended_by", record.ended_by
+        yield "fault", record.fault or "none"
     usage = record.tokens_usage
     numbers = {
         "score": record.score,

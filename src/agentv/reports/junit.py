@@ -44,6 +44,8 @@ class Suite:
         self.tests = self.failures = self.errors = 0
         self.seconds = 0.0
         self._sums: dict[str, float] = {}
+        self._ends: dict[str, int] = {}
+        """Number of conversations by end and by fault."""
 
     def add(self, record: ResultRecord) -> None:
         """Count one run."""
@@ -55,6 +57,9 @@ class Suite:
             self._count("input_tokens", record.tokens_usage.input_tokens)
             self._count("output_tokens", record.tokens_usage.output_tokens)
         self._count("cost_usd", record.cost_usd)
+        for name in (f"ended_by.{record.ended_by or ''}", f"fault.{record.fault or ''}"):
+            if not name.endswith("."):
+                self._ends[name] = self._ends.get(name, 0) + 1
 
     def _count(self, name: str, number: float | None) -> None:
         if number is not None:
@@ -66,6 +71,7 @@ class Suite:
         for name in ("input_tokens", "output_tokens", "cost_usd"):
             if name in self._sums:
                 yield name, f"{self._sums[name]:.10g}" if name == "cost_usd" else str(self._sums[name])
+        yield from ((name, str(count)) for name, count in sorted(self._ends.items()))
 
 
 class JunitFile:

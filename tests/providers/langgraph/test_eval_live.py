@@ -1,6 +1,12 @@
 """`agentv eval` on a real server, from the file to the results."""
 
+import json
+from typing import Any
+
+import pytest
+
 from tests.fakes.langgraph.server import KEY
+from tests.providers.langgraph.test_conversations_live import DECISIONS
 from tests.support.command import Command, Result
 from tests.support.langgraph_requests import statuses
 
@@ -92,3 +98,40 @@ def test_a_server_that_is_not_there_is_named(run: Command) -> None:
     assert done.code == 3
     assert "no connection to http://127.0.0.1:9: Connection refused; is it running there?" in done.out
     assert KEY not in done.out + done.err
+
+
+FROZEN = """
+targets:
+  - {{name: weather-agent, provider: langgraph, url: "${{GRAPHS}}", assistant: {assistant}, api_key: "${{GRAPHS_KEY}}"}}
+cases:
+  - id: asked
+    turns: {turns}
+    simulate: {{opening: unused, facts: {{order: A-17}}, fallback: weather, nudge: weather, stop: {{max_turns: 3}}}}
+    evaluators: [{{type: conversation_turns, max: 3}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("assistant", "turns"),
+    [
+        ("agent", [{"user": "approve"}, {"resume": "yes"}]),
+        ("reviewed", [{"user": "two cities"}, {"resume": DECISIONS}]),
+        ("careful", [{"user": "two cities"}, {"resume": None}]),
+    ],
+)
+def test_a_frozen_run_resumes_the_graph_as_before(
+    run: Command, server: str, assistant: str, turns: list[dict[str, Any]]
+) -> None:
+    run.write("graph.eval.yaml", FROZEN.format(assistant=assistant, turns=json.dumps(turns)))
+    assert (first := evaluate(run, server, "--out", "first.jsonl", "--include-messages")).code == 0, first.out
+    frozen = run("cases", "freeze", "last", "--out", "graph.eval.yaml", "--force")
+    assert frozen.code == 0, frozen.err
+    assert (again := evaluate(run, server, "--out", "again.jsonl", "--include-messages")).code == 0, again.out + (
+        run.folder / "graph.eval.yaml"
+    ).read_text("utf-8")
+    before, after = run.records("first.jsonl")[-1], run.records("again.jsonl")[-1]
+    assert "simulator" not in after
+    assert [turn["calls"] for turn in after["turns"]] == [turn["calls"] for turn in before["turns"]]
+    assert [message.get("content") for message in after["messages"]] == [
+        message.get("content") for message in before["messages"]
+    ]

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -146,6 +146,24 @@ class TestValues:
     @pytest.mark.parametrize(
         ("message", "answer"),
         [
+            ("Six and nine.", "How old are the children?"),
+            ("On October 21.", "On which date was it?"),
+            ("It is info@tilbury.example.", "Which address?"),
+            ("Until 2 November.", "Until when?"),
+            ("July 8.", "Week 1 is 1-5 July, week 2 is 8-12 July. Which date?"),
+            ('I see it now. It says "scheduled" next to it.', "Which show?"),
+        ],
+    )
+    def test_values_are_known_by_their_parts(self, message: str, answer: str) -> None:
+        facts = {"ages": "6 and 9", "day": "10/21", "domain": "tilbury.example", "box": "info", "due": "2 September"}
+        assert fault(message, answer, dict(facts)) is None
+
+    @pytest.mark.parametrize(
+        ("message", "answer"),
+        [
+            ("At 20:47, more than an hour after I had ordered.", "When did it arrive?"),
+            ('He wrote "you will get 35% off any tent until Christmas".', "Which discount was that?"),
+            ("Mine is 42 mm.", "It varies by bike."),
             ("SN-99999, no sorry, SN-88888.", "The serial number?"),
             ("Chestnut Lane 21, please.", "Street and number?"),
             ("There are 17 of us.", "How many will come?"),
@@ -161,6 +179,40 @@ class TestValues:
     @pytest.mark.parametrize("message", ["I restarted it ten times.", "I counted 22, is that bad?", "429 again?"])
     def test_quantities_that_nobody_asked_for_are_no_records(self, message: str) -> None:
         assert fault(message, "Restart it, please.", {"router": "Nest 3"}) is None
+
+
+class TestUnknown:
+    """A fact that the user does not know is told by a value, and not by the rest of an answer."""
+
+    FACTS: ClassVar[dict[str, str | None]] = {
+        "wifi_name": "Sunflower-5G",
+        "wifi_password": None,
+        "phone": "555-220-9911",
+        "plan": None,
+    }
+
+    @pytest.mark.parametrize(
+        ("message", "answer"),
+        [
+            ("The wifi is called Sunflower-5G.", "What is the name of your wifi?"),
+            ("はい。わかりません。", "プラン? Which plan?"),
+            ("The lady in the shop took care of all of that when we moved house back then.", "Which plan is it?"),
+        ],
+    )
+    def test_other_words_tell_nothing(self, message: str, answer: str) -> None:
+        assert fault(message, answer, self.FACTS) is None
+
+    def test_a_value_beside_a_known_one_is_told(self) -> None:
+        found = fault("555-220-9911, and I have the Unlimited Max plan.", "Your number, and which plan?", self.FACTS)
+        assert found is not None
+        assert "does not know" in found
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_open"), [("Please reinstall it. Did that solve it?", True), ("Is it clear?", False)]
+)
+def test_the_result_of_an_instruction_is_asked_for(answer: str, is_open: bool) -> None:
+    assert (fault("Have a nice day!", answer, {}, stop=True) is not None) == is_open
 
 
 class TestHiddenTexts:

@@ -16,7 +16,9 @@ _STRONG_NOUNS = (
     r"persona|role-?play|fact ?sheet|character sheet|system prompt|user prompt|user (?:profile|instructions?|goal"
     r"|persona|brief)"
     r"|briefing|task description|role description|scenario description|test case|test scenario|simulation|stop signal"
-    r"|end signal|background story|backstory|rubric|rollenbeschreibung|rollenspiel|testfall"
+    r"|end signal|background story|backstory|rubric|benchmark|evaluator|passing score"
+    r"|(?:met|meets?|fulfil\w+|satisf\w+|passe[sd]) (?:\w+ )?(?:success|evaluation|grading|pass(?:ing)?) criteri\w+"
+    r"|rollenbeschreibung|rollenspiel|testfall"
 )
 """Nouns that no user has a use for, unless the conversation is about them."""
 _NOUNS = (
@@ -127,10 +129,6 @@ _META = (
         r"|invent(?:ing)? (?:anything|something|things|one|values?|details?|data|facts?|information|an?\b|any\b|it\b)"
     ),
     r"(?:it says here|(?:i've been|i have been|i was|been) told)(?: that)? i(?:'m| am) an? ",
-    (
-        r"you are (?:an?|the) (?:\w+ ){0,2}(?:customer|user|client|persona|buyer|patient|tenant|guest|shopper"
-        r"|caller) (?:who|that|with|of)"
-    ),
     r"(?:stay|staying|remain|be|keep|speak|talk|act|answer)(?:ing)? in (?:my|the|this) (?:role|part|character)",
     (
         r"(?:fictional|fictitious|imaginary|simulated|pretend|mock|placeholder|dummy|hypothetical) (?:\w+ )?"
@@ -296,6 +294,8 @@ _MARKUP = re.compile(
     r"|satisfied|transfer"
     r"|out[ _-]of[ _-]scope|persona|role|system|assistant|inst)\b[\w :,_-]*[\]>})#*|])"
     r"|\b(?:END|STOP|DONE|EXIT)[_ ](?:OF[_ ])?(?:CONVERSATION|CHAT|DIALOG(?:UE)?|TOKEN)\b|\bTERMINATE\b|###"
+    r"|(?i:\byou are (?:an?|the) (?:\w+ ){0,2}(?:customer|user|client|persona|buyer|patient|tenant|guest|shopper"
+    r"|caller) (?:who|that|with|of)\b)"
     r"|\"(?:stop|reason|message|role|content)\"\s*:|\b(?:stop|reason)\s*[:=]\s*(?:true|false)\b|<\|?/?\w+\|>",
 )
 """Marks of a protocol."""

@@ -68,7 +68,7 @@ _STRONG = (
     rf"(?:happy|glad|here|pleased|delighted|able|ready) to {_HELP} (?:you|with (?:that|this|your))",
     rf"{_I}{_ADVERBS}(?: be)?(?: here)?(?: love| like| happy| glad| pleased| delighted)?(?: to)? {_HELP} you",
     rf"let (?:me|us) {_HELP} you|(?:be of|any) (?:further )?(?:assistance|service)\b",
-    r"(?:happy|glad) to help ?[!.]",
+    r"(?:happy|glad) to help[!.]",
     (
         r"(?:(?<!work\s)(?<!worked\s)(?<!working\s)(?<!job\s)as|i am|i'm|being)(?: just| only)* (?:an?|your"
         r"|the) (?:\w+ )?(?:ai\b|virtual assistant|digital assistant"
@@ -166,6 +166,7 @@ _STRONG = (
     ),
     (
         r"let me know if you(?:'d| would)? (?:like me to|have any"
+        r"|need any(?:thing)? (?:other|else|more|further)"
         r"|need (?:(?:any|further|more) )?(?:help|assist|info|support)|like (?:help"
         r"|more))(?!.*from me)"
     ),
@@ -215,7 +216,7 @@ _WEAK = (
         r"(?:slots?|openings?|tables?|rooms?|seats?|appointments?|places?) (?:are |is )?(?:still )?(?:left"
         r"|available|free|open)\b"
     ),
-    r"let me know (?:if|whether) (?:it|that|this) (?:work|help|fix|solve)\w*",
+    r"let me know (?:if|whether) (?:it|that|this) (?:work|help|fix|solve)\w*|(?:problem|issue|error) persists",
     r"(?:which|what) (?:\w+ ){1,2}would you (?:like|prefer)",
     (
         r"we (?:have|offer|also have|currently have) (?:it|them|this|openings|several"
@@ -231,10 +232,6 @@ _WEAK = (
         r"|do you have any (?:allerg"
         r"|prefer)"
     ),
-    (
-        r"(?:which|what)(?: \w+){0,3} (?:does|do|is|are|did) your (?!opening|hours|prices?|fees?|terms|polic|rates?"
-        r"|conditions|office|store|shop|team|company|website|bank)|for your (?:safety|security|convenience|protection)"
-    ),
     r"you (?:could|can|may|might want to|may want to|should)(?: also)? try|it sounds like|sent to you\b",
     r"would you prefer|i understand (?:this|that|it) (?:can|must|is)",
     r"please (?:try|reinstall|restart|make|hold) (?!again)",
@@ -246,10 +243,6 @@ _WEAK = (
     r"(?:corrected|fixed|adjusted|updated|changed) (?:the|your|it)\b(?=.*\b(?:you|your)\b)",
     r"at no (?:extra )?(?:cost|charge)",
     r"(?:i'd|i would|we|we'd|i)(?: strongly| highly)? (?:recommend|suggest|advise|encourage)\b",
-    (
-        r"(?:please|kindly) (?:make sure|ensure|be aware|be advised|follow|allow|keep|ask visitors|change"
-        r"|choose|select)"
-    ),
     (
         r"you(?:'ll| will| should)(?: then| also| shortly| soon)* (?:receive|get a|be (?:notified|contacted|charged)"
         r"|hear from us)"
@@ -297,11 +290,6 @@ _WEAK = (
         r"please (?:bring|arrive|remember|do not|don't|contact|use|wait|complete|fill|visit|refer|enter|provide"
         r"|submit"
         r"|be)\b"
-    ),
-    (
-        r"i (?:understand|see|can imagine|know) how |that must (?:be|have been)|speedy recovery|if the (?:problem"
-        r"|issue"
-        r"|error) persists"
     ),
     (
         r"(?:have|did) you (?:already |ever )?(?:tried|try|checked|check|restarted|noticed|considered|used)"
@@ -355,14 +343,9 @@ _WEAK = (
     r"(?:i|we)(?:'ll| will|'d| would)? (?:also |still |just )?need (?:to know|you to|some|a few|more)\b",
     rf"(?:i|we)(?:'ve| have|'ll| will| can)(?:{_ADVERBS}) {_SERVE} (?:you|your)\b",
     r"to (?:process|complete|proceed with|finali[sz]e|look into|help) (?:your|this|the|you)\b",
-    r"(?:simply|just) (?:connect|click|open|press|follow|say|bring|call|log|go|visit|fill|send|reply|let)\b",
     (
         r"(?:options|appointments|places|seats|slots|sessions) are (?:still )?(?:available|open)|(?:is"
         r"|are) available (?:for|on|from)"
-    ),
-    (
-        r"(?:i'll|i will|i can|we'll|we will|we can) (?:\w+ )?(?:e-?mail|send|forward|text) you (?:an?|the|your) "
-        r"(?:confirmation|invitation|link|label|form|details|quote|receipt|new|replacement|summary)"
     ),
     (
         r"(?:happy|glad|pleased|delighted) to (?!hear|pay|wait|see|know)\w+|(?:point|direct|refer) you to"
@@ -371,10 +354,6 @@ _WEAK = (
     (
         r"you (?:don't|do not|won't|will not|only|would) need (?:an?|to)\b|you(?:'re| are) (?:all set|good to go"
         r"|covered)"
-    ),
-    (
-        r"can i (?:\w+ )?(?:interest you|get you|note|book|do)\b|am i right that you|do you have (?:your"
-        r"|the) \w+ (?:number|at hand|ready)"
     ),
 )
 _EXCLUDED_OWN = word_set(
@@ -395,7 +374,7 @@ _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i'd|i'll|i've|me|my|mine|we|us|our|ours)
 _ASKS_AGENT = re.compile(
     r"\b(?:can|could) you (?!tell|share|confirm|provide|describe|give|verify|send (?:me|us|your))\w+", re.IGNORECASE
 )
-_MINE = re.compile(r"\bmy \w|(?:^|[.!?]\s+)My \w")
+_MINE = re.compile(r"\b(?:my\s+\w|mine\b)", re.IGNORECASE)
 _WE = re.compile(r"\b(?:we|our|us|ours)\b", re.IGNORECASE)
 _INSTITUTION = re.compile(
     r"\bour\b|\b(?:to|with|contact|let|joining|choosing|tell|leave|visit|join|call) us\b"

@@ -86,6 +86,14 @@ _COURTESY = re.compile(
     re.IGNORECASE,
 )
 """Questions that a conversation may end with."""
+_INSTRUCTION = re.compile(
+    r"^(?:please|kindly|try|then|now|first|next|restart|reinstall|reset|open|click|press|use|set|run|turn|change|update)\b",
+    re.IGNORECASE,
+)
+_OUTCOME = re.compile(
+    r"\b(?:did|does|has|is)\s+(?:that|this|it|the\s+\w+)\b.{0,20}\b(?:solve|fix|work|help|gone|better)", re.IGNORECASE
+)
+"""Questions for the result of what the agent told the user to do: no courtesies."""
 _TAG = re.compile(
     r"(?:^|[\s,])(?:ok|okay|alright|all right|right|deal|agreed|correct|yes|fine)\s*\?+\s*$", re.IGNORECASE
 )
@@ -287,7 +295,8 @@ def open_requests(answer: str) -> list[str]:
     if parts and not is_question(parts[-1]) and _is_farewell(parts[-1]):
         return []
     asked = [part for part in parts if is_question(part) or _is_request(part)]
-    return [part for part in asked if not _COURTESY.search(part)]
+    is_instructed = any(_INSTRUCTION.search(part) for part in parts)
+    return [part for part in asked if not _COURTESY.search(part) or (is_instructed and _OUTCOME.search(part))]
 
 
 def _is_request(sentence: str) -> bool:

@@ -10,7 +10,16 @@ from agentv.matching.provenance import KnownValues
 from agentv.matching.spoken import word_numbers
 from agentv.matching.values import find_values
 from agentv.run.users.facts import is_asked
-from agentv.run.users.speech import content_words, is_declined, is_question, plain, questions, word_set, words
+from agentv.run.users.speech import (
+    contains,
+    content_words,
+    is_declined,
+    is_question,
+    plain,
+    questions,
+    word_set,
+    words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -104,7 +113,7 @@ _EVADED = re.compile(
     r"|long|hard|difficult"
     r"|impossible|personal|important|necessary|required|enough|written|printed|stored|kept|up\s+to|a\s+(?:long|good"
     r"|surprise|question))\b"
-    r"|\b(?:has|have|keeps?)\s+(?:it|that|them|the|those|all|my|our)\b|\b(?:handles?|knows?|deals?|takes\s+care"
+    r"|(?<!\bi\s)(?<!\bwe\s)\b(?:has|have|keeps?)\s+(?:it|that|them|the|those|all|my|our)\b|\b(?:handles?|knows?|deals?|takes\s+care"
     r"|entered|arranged"
     r"|came\s+with|does\s+that|threw|thrown|left)\b|\b(?:what|where|how|whether)\b|\byou(?:'d|\s+would|\s+could"
     r"|\s+should|\s+can)?\s+(?:tell|see|have|know)\b"
@@ -113,6 +122,12 @@ _EVADED = re.compile(
     re.IGNORECASE,
 )
 """Statements of somebody who speaks of a fact and does not tell its value."""
+_FOREIGN_SCRIPT = re.compile(r"[\u0370-\u1cff\u2e80-\ud7ff\uf900-\ufaff]")
+"""Letters of languages in whose texts no statement is understood."""
+_NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'-]+")
+"""A name within a sentence."""
+MAX_PLAIN = 10
+"""Words of an answer that tells a value without a name, in contrast to a remark about it."""
 _CLAUSES = re.compile(r"[,;.!?]\s+|\s[-\u2013\u2014]\s|\.\.\.|\u2026")
 MAX_ASKED = 8_000
 """Characters at the end of an agent's message in which questions are looked for."""
@@ -138,12 +153,19 @@ def find_unknown_told(text: str, facts: dict[str, Fact], view: UserView, known_t
     for part in said:
         known.add(part)
     heard = {word for part in (*known_texts, *said) for word in words(part)}
+    told = [words(fact.value) for fact in facts.values() if fact.value]
+    parts = _CLAUSES.split(text)
+    rest = ", ".join(part for part in parts if not any(contains(words(part), value) for value in told))
+    """The parts that tell no fact which the user knows: of several things asked for, it tells these."""
     for name, fact in unknown.items():
         if _is_stated(text, name, heard):
             return name
         if not _is_topic(name, fact, facts, view):
             continue
-        if _tells_value(text, _type_of(name), known, heard, view.last_answer[-MAX_ASKED:]):
+        kind = _type_of(name)
+        if _tells_value(
+            text if kind in ("date", "number") else rest, kind, known, heard, view.last_answer[-MAX_ASKED:]
+        ):
             return name
     return None
 
@@ -175,20 +197,11 @@ def _form_of(name: str) -> re.Pattern[str] | None:
 
 
 def _is_topic(name: str, fact: Fact, facts: dict[str, Fact], view: UserView) -> bool:
-    """Tell whether the agent's last question is about a fact, or the one before if it was only put off."""
+    """Tell whether the agent's last question is about a fact."""
     answers = [answer[-MAX_ASKED:] for _, answer in view.turns]
     if not answers:
         return False
-    if _asks_for(answers[-1], name, fact, facts):
-        return True
-    if _type_of(name) not in ("number", "date"):
-        return False
-    is_put_off = len(view.turns) > 1 and not questions(answers[-1]) and _is_put_off(view.turns[-1][0])
-    return is_put_off and _asks_for(answers[-2], name, fact, facts)
-
-
-def _is_put_off(message: str) -> bool:
-    return is_question(message) or len(words(message)) <= 3  # noqa: PLR2004 - "one moment", "hm, let me see"
+    return _asks_for(answers[-1], name, fact, facts)
 
 
 def _asks_for(answer: str, name: str, fact: Fact, facts: dict[str, Fact]) -> bool:
@@ -222,20 +235,20 @@ def _shares_stem(labels: Iterable[str], asked: str) -> bool:
 
 
 def _tells_value(text: str, kind: FactType, known: KnownValues, heard: set[str], request: str) -> bool:
-    if not is_declined(text):
-        values = [value for value in find_values(text) if value.kind != "quotation"]
-        if any(not known.knows(value, is_exact=True) for value in values):
-            return True
-    elif any(known.unknown(part, request) for part in _CLAUSES.split(text) if not is_declined(part)):
-        return True
     if is_declined(text):
-        return False
+        return any(known.unknown(part, request) for part in _CLAUSES.split(text) if not is_declined(part))
+    values = [value for value in find_values(text) if value.kind != "quotation"]
+    if any(not known.knows(value, is_exact=True) for value in values):
+        return True
     if kind == "number":
         return any(number > 1 and not known.has_number(number) for number in word_numbers(text))
     if kind == "date":
         is_hour = any(number > 1 and not known.has_number(number) for number in word_numbers(text))
         return is_hour or any(not set(words(match[0])) <= heard for match in _TIME_WORDS.finditer(text))
-    return not _EVADED.search(plain(text)) and bool(content_words(text) - heard - _FILLERS)
+    new = content_words(text) - heard - _FILLERS
+    is_named = any(word.casefold() in new for word in _NAME.findall(plain(text)))
+    is_plain = is_named or len(words(text)) <= MAX_PLAIN
+    return bool(new) and is_plain and not _FOREIGN_SCRIPT.search(text) and not _EVADED.search(plain(text))
 
 
 def _is_stated(text: str, name: str, heard: Iterable[str]) -> bool:
