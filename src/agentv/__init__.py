@@ -1,6 +1,6 @@
 """Is your agent doing the right things? Scores its messages and tool calls, offline and without a model."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _STUB = __file__.rpartition(".")[0] + ".pyi"
 _IMPORTS = [line.split() for line in __loader__.get_data(_STUB).decode().splitlines() if line.startswith("from ")]
