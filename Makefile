@@ -136,12 +136,16 @@ $(READY): requirements/dev.txt pyproject.toml
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
-# The package as users install it, without the requirements of development.
+# The package as users install it, without the requirements of development. A pip of its own, and compiled files of all
+# modules, would take longer than the rest.
 $(DEMO)/.stamp: pyproject.toml src/agentv/__init__.py
 	@test -n "$(PYTHON)" || { $(NO_PYTHON) exit 1; }
 	@echo 'Installing agentv and its requirements into $(DEMO) (once, about 15 seconds) ...' >&2
-	@$(PYTHON) -m venv $(DEMO)
-	@$(DEMO)/bin/python -m pip -qq --disable-pip-version-check install .
+	@rm -rf $(DEMO)
+	@if $(PYTHON) -c 'import pip, sys; sys.exit(int(pip.__version__.partition(".")[0]) < 23)' 2>/dev/null; then \
+		$(PYTHON) -m venv --without-pip $(DEMO) && pip="$(PYTHON) -m pip --python $(DEMO)/bin/python"; \
+	else $(PYTHON) -m venv $(DEMO) && pip="$(DEMO)/bin/python -m pip"; fi && \
+	$$pip -qq --disable-pip-version-check install --no-compile .
 	@touch $@
 
 # A server to test against, a library whose events are read, what builds the documentation and what checks a release:

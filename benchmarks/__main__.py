@@ -24,7 +24,8 @@ from benchmarks import (
     turns,
     viewer,
 )
-from benchmarks.table import keep, render, verdict
+from benchmarks.clock import timed
+from benchmarks.table import keep, report
 
 _GROUPS = {
     "startup": startup.measure,
@@ -60,9 +61,11 @@ def main() -> int:
     rows = []
     for name, measure in _GROUPS.items():
         if not chosen or name in chosen:
-            print(f"{name} ...", file=sys.stderr)
-            rows += measure()
-    print(render(rows), verdict(rows), sep="\n\n")
+            print(f"{name} ...", end=" ", file=sys.stderr, flush=True)
+            seconds, found = timed(measure)
+            print(f"{seconds:.0f} s", file=sys.stderr)
+            rows += found
+    print(*report(rows), sep="\n\n")
     if not chosen:  # a part of the table must not replace the whole
         keep(rows)
     return int(any(row.failed or row.unmeasured for row in rows))

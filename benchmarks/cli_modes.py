@@ -17,7 +17,7 @@ from benchmarks.peers.tool import Tool, read_lines, write_lines
 from benchmarks.table import Bar, Row
 
 _SINGLE, _STREAM, _BATCH = 200, 5_000, 10_000
-_ROUNDS = 3
+_ROUNDS, _BATCH_ROUNDS = 3, 5
 _STREAMS = Bar("at least", 20)
 _BATCHES = Bar("at most", 1.3)
 _PLAIN = """
@@ -105,13 +105,16 @@ def _batch(work: str, bar: Bar | None) -> Row:
         folder = Path(name)
         (folder / "agent.py").write_text(program)
         write_lines(folder / "requests.jsonl", map(_request, _cases(_BATCH)))
-        pairs = [(batch.run(_BATCH).seconds, timed(partial(_run_alone, folder))[0]) for _ in range(_ROUNDS)]
+        pairs = [(batch.run(_BATCH).seconds, timed(partial(_run_alone, folder))[0]) for _ in range(_BATCH_ROUNDS)]
+    ours, other = zip(*pairs, strict=True)
     return Row(
         name=f"cli: batch of {_BATCH:,} cases of {work}, against the program alone",
         unit="seconds",
-        ours=median(ours for ours, _ in pairs),
-        other=median(other for _, other in pairs),
+        ours=median(ours),
+        other=median(other),
         bar=bar,
+        runs=ours,
+        other_runs=other,
     )
 
 

@@ -48,7 +48,12 @@ def best_of(rounds: int, *jobs: Callable[[], object]) -> list[float]:
 
 
 def process_starts(rounds: int, *commands: Sequence[str]) -> list[float]:
-    """Seconds from start to end of each command, the median over rounds in which they take turns."""
+    """Seconds from start to end of each command, the median of its runs."""
+    return [median(times) for times in process_times(rounds, *commands)]
+
+
+def process_times(rounds: int, *commands: Sequence[str]) -> list[list[float]]:
+    """Seconds of each run of each command, from start to end; the commands take turns."""
     environment = child_environment()
 
     def run(command: Sequence[str]) -> None:
@@ -63,4 +68,4 @@ def process_starts(rounds: int, *commands: Sequence[str]) -> list[float]:
         for index, command in order:
             times[index].append(timed(partial(run, command))[0])
         order.reverse()  # a process that always follows a large one looks slower than it is
-    return [median(each) for each in times]
+    return times

@@ -50,6 +50,8 @@ def _against(peer: Tool, bar: Bar, tool: Agentv | None = None, variant: str = ""
         other=_COUNT / _seconds(theirs) if theirs else None,
         bar=bar,
         gates=peer.as_it_comes,
+        runs=_rates(ours) if peer.rounds > 1 else (),
+        other_runs=_rates(theirs) if peer.rounds > 1 else (),
     )
     peak = Row(
         name=f"loop: {_COUNT:,} cases{variant}, peak, {peer.name}", unit="bytes", ours=_peak(ours), other=_peak(theirs)
@@ -78,6 +80,10 @@ def _seconds(costs: list[Cost]) -> float:
     return median(cost.seconds for cost in costs)
 
 
+def _rates(costs: list[Cost]) -> tuple[float, ...]:
+    return tuple([_COUNT / cost.seconds for cost in costs])
+
+
 def _peak(costs: list[Cost]) -> float | None:
     peaks = [cost.peak for cost in costs if cost.peak is not None]
     return max(peaks, default=None)
@@ -86,21 +92,26 @@ def _peak(costs: list[Cost]) -> float | None:
 def _unkept() -> Row:
     """What the run store costs: peers but promptfoo keep nothing that could be resumed."""
     tools = Agentv(options=("--no-store",)), Agentv()
-    bare, kept = ([tool.run(_COUNT) for _ in range(_ROUNDS)] for tool in tools)
+    pairs = [[tool.run(_COUNT) for tool in tools] for _ in range(_ROUNDS)]
+    bare, kept = (list(costs) for costs in zip(*pairs, strict=True))
     return Row(
         name=f"loop: {_COUNT:,} cases, without the run store, against with it",
         unit="per second",
         ours=_COUNT / _seconds(bare),
         other=_COUNT / _seconds(kept),
+        runs=_rates(bare),
+        other_runs=_rates(kept),
     )
 
 
 def _waiting() -> Row:
     tool = Agentv(delay_ms=_DELAY_MS, options=("--max-concurrency", str(_AT_ONCE)))
+    costs = [tool.run(_WAITING) for _ in range(_ROUNDS)]
     return Row(
         name=f"loop: {_WAITING:,} cases of {_DELAY_MS} ms, {_AT_ONCE} at once, against the ideal",
         unit="seconds",
-        ours=_seconds([tool.run(_WAITING) for _ in range(_ROUNDS)]),
+        ours=_seconds(costs),
         other=_WAITING * _DELAY_MS / 1_000 / _AT_ONCE,
         bar=_WAITS,
+        runs=tuple([cost.seconds for cost in costs]),
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any, Literal, NamedTuple
 
 import agentv
@@ -14,6 +15,7 @@ import agentv
 RESULTS = Path(__file__).parent / "results"
 Unit = Literal["seconds", "per second", "bytes", "verdicts"]
 _HEAD = ("name", "ours", "floor or peer", "ratio", "bar", "met")
+_RUNS_HEAD = ("name", "runs", "best", "median", "spread", "runs of the other", "best", "median", "spread")
 _MILLI, _MICRO, _MEGA = 1e-3, 1e-6, 1e6
 
 
@@ -45,6 +47,10 @@ class Row:
     bar: Bar | None = None
     gates: bool = True
     """Whether a missed bar fails the run; otherwise it is told and no more."""
+    runs: tuple[float, ...] = ()
+    """Ours of each run, in the unit of the row; empty where the runs are not listed."""
+    other_runs: tuple[float, ...] = ()
+    """The floor's or the peer's of each run."""
 
     @property
     def ratio(self) -> float | None:
@@ -70,15 +76,33 @@ class Row:
 
 def render(rows: Sequence[Row]) -> str:
     """Rows as a Markdown table that also reads well in a terminal."""
-    cells = [_HEAD, *map(_cells, rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(_HEAD))]
-    rule = [
-        "-" * widths[0],
-        *["-" * (width - 1) + ":" for width in widths[1:4]],
-        *["-" * width for width in widths[4:]],
+    return _table([_HEAD, *map(_cells, rows)], figures=range(1, 4))
+
+
+def render_runs(rows: Sequence[Row]) -> str:
+    """Best, median and spread of the rows whose runs are listed; empty if there are none."""
+    cells = [
+        (row.name, *_distribution(row.runs, row.unit), *_distribution(row.other_runs, row.unit))
+        for row in rows
+        if row.runs
     ]
-    lines = [_line(cells[0], widths), _line(rule, widths), *[_line(line, widths) for line in cells[1:]]]
-    return "\n".join(lines)
+    return _table([_RUNS_HEAD, *cells], figures=range(1, len(_RUNS_HEAD))) if cells else ""
+
+
+def _distribution(runs: Sequence[float], unit: Unit) -> tuple[str, ...]:
+    """The number of runs, and the best, the median and the distance from the best to the worst of them."""
+    if not runs:
+        return ("",) * 4
+    best = max(runs) if unit == "per second" else min(runs)
+    return str(len(runs)), *[_shown(value, unit) for value in (best, median(runs), max(runs) - min(runs))]
+
+
+def _table(cells: Sequence[tuple[str, ...]], figures: range) -> str:
+    """The lines of a table; the columns of figures are aligned to the right."""
+    columns = range(len(cells[0]))
+    widths = [max(len(line[column]) for line in cells) for column in columns]
+    rule = ["-" * (widths[column] - 1) + ":" if column in figures else "-" * widths[column] for column in columns]
+    return "\n".join(_line(line, widths, figures) for line in (cells[0], rule, *cells[1:]))
 
 
 def verdict(rows: Sequence[Row]) -> str:
@@ -86,6 +110,11 @@ def verdict(rows: Sequence[Row]) -> str:
     counted = [row for row in rows if row.gates and row.bar is not None]
     missed, unmeasured = sum(row.failed for row in counted), sum(row.unmeasured for row in counted)
     return f"Bars: {len(counted) - missed - unmeasured} met, {missed} missed, {unmeasured} not measured."
+
+
+def report(rows: Sequence[Row]) -> list[str]:
+    """The parts of a report: the table, the runs behind some of its rows, and the verdict."""
+    return [part for part in (render(rows), render_runs(rows), verdict(rows)) if part]
 
 
 def keep(rows: Sequence[Row]) -> None:
@@ -100,7 +129,7 @@ def keep(rows: Sequence[Row]) -> None:
     listed = ", ".join(f"{name} {value}" for name, value in facts.items())
     head = f"# Latest results\n\n{listed}. How to read this: [README](../README.md)."
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "latest.md").write_text("\n\n".join([head, render(rows), verdict(rows)]) + "\n")
+    (RESULTS / "latest.md").write_text("\n\n".join([head, *report(rows)]) + "\n")
     data = {**facts, "rows": [_plain(row) for row in rows]}
     (RESULTS / "latest.json").write_text(json.dumps(data, indent=2) + "\n")
 
@@ -121,9 +150,9 @@ def _cells(row: Row) -> tuple[str, ...]:
     return row.name, _shown(row.ours, row.unit), _shown(row.other, row.unit), ratio, str(row.bar or ""), met
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+def _line(cells: Sequence[str], widths: Sequence[int], figures: range) -> str:
     padded = [
-        cell.rjust(width) if column in (1, 2, 3) else cell.ljust(width)
+        cell.rjust(width) if column in figures else cell.ljust(width)
         for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
     ]
     return f"| {' | '.join(padded)} |"

@@ -16,9 +16,13 @@ from tests.support.examples import register_profiles
 from tests.support.postgres import PostgresServer, remove_shared_server, shared_server
 from tests.support.selection import MAX_VARIANTS, is_slow, is_slow_file
 
-# A shell starts background jobs with SIGINT ignored, and the commands of the tests would inherit that.
+# A shell starts background jobs with SIGINT and SIGQUIT ignored, `nohup` ignores SIGHUP, and the commands of the tests
+# would inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.Signals[name] for name in ("SIGHUP", "SIGQUIT") if name in signal.Signals.__members__):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 # One key of the judge cache for commands and calls, and no file in the home of whoever runs the tests.
 os.environ.setdefault("AGENTV_CACHE_KEY", "key of the tests")
 

@@ -15,7 +15,7 @@ class PydanticEvals(Tool):
     """A library: reading cases and writing results is the program's part."""
 
     name = "pydantic-evals 2.62"
-    rounds = 3
+    rounds = 5
 
     def install(self) -> None:
         """Bring it into an environment of its own."""

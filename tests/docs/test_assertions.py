@@ -11,7 +11,7 @@ from agentv.spec.evaluators import check_evaluators
 from agentv.spec.yaml import read_yaml
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide"
-PAGE = (GUIDE / "assertions.md").read_text(encoding="utf-8")
+PAGE = "\n".join((GUIDE / name).read_text(encoding="utf-8") for name in ("assertions.md", "assertions-of-libraries.md"))
 NO_COUNTERPART = "no counterpart"
 NAMES = {
     "promptfoo": """

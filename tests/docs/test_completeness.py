@@ -111,18 +111,21 @@ def names(*classes: type[Struct]) -> list[str]:
     [
         ("reference/eval-file.md", (EvalEntry, CaseEntry, DefaultsEntry, ProjectEntry)),
         ("reference/eval-file.md", (AcceptEntry, MutateEntry, ToolEntry, ToolFunctionEntry)),
-        ("reference/eval-file.md", (TurnEntry, PersonaEntry)),
-        ("reference/eval-file.md", (DatasetEntry, NotEntry, SampleEntry, ShuffleEntry)),
+        ("reference/conversation-cases.md", (TurnEntry, PersonaEntry)),
+        ("reference/dataset-files.md", (DatasetEntry, NotEntry, SampleEntry, ShuffleEntry)),
         ("reference/results.md", RECORD),
         ("reference/results.md", SUMMARY),
-        ("reference/results.md", COMPARISON),
-        ("reference/results.md", (RunDiff, DiffRun, DiffCell, DiffColumn, CallVariant, Divergence, LeftOutRun)),
+        ("reference/report-objects.md", COMPARISON),
+        ("reference/report-objects.md", (RunDiff, DiffRun, DiffCell, DiffColumn, CallVariant, Divergence, LeftOutRun)),
         (
-            "reference/results.md",
+            "reference/report-objects.md",
             (CoverageReport, ToolCoverage, ArgumentCoverage, ValueCoverage, PersonaCoverage),
         ),
-        ("reference/results.md", (MutationReport, MutatedCase, Survivor, KillCount, SkippedCase, AcceptedMutants)),
-        ("reference/command-line.md", (CalibrationReport, Calibration, LabelDifference, UnreadableVerdict)),
+        (
+            "reference/report-objects.md",
+            (MutationReport, MutatedCase, Survivor, KillCount, SkippedCase, AcceptedMutants),
+        ),
+        ("reference/commands-for-results.md", (CalibrationReport, Calibration, LabelDifference, UnreadableVerdict)),
         ("reference/evaluators/llm_judge.md", (JudgeUsage,)),
         ("guide/python.md", (Execution, RunOptions)),
         ("guide/from-trace-to-output-messages.md", (TraceEvent,)),
@@ -149,7 +152,8 @@ def test_every_placeholder_is_documented() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_is_documented_with_its_options(command: str) -> None:
-    page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
+    pages = ("command-line.md", "commands-for-results.md", "commands-for-projects.md")
+    page = "\n".join((DOCS / "reference" / name).read_text(encoding="utf-8") for name in pages)
     section = page.partition(f"## `agentv {command}")[2].partition("\n## ")[0]
     assert section, f"no section for {command}"
     found = group.get_command(click.Context(group), command)

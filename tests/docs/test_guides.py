@@ -57,9 +57,14 @@ PAGES = [
     DOCS / "guide" / "traces.md",
     DOCS / "guide" / "simulated-users.md",
     DOCS / "reference" / "command-line.md",
+    DOCS / "reference" / "commands-for-projects.md",
+    DOCS / "reference" / "commands-for-results.md",
+    DOCS / "reference" / "conversation-cases.md",
+    DOCS / "reference" / "dataset-files.md",
     DOCS / "reference" / "eval-file.md",
     DOCS / "reference" / "providers.md",
     *sorted((DOCS / "reference" / "providers").glob("*.md")),
+    DOCS / "reference" / "result-formats.md",
     DOCS / "reference" / "results.md",
 ]
 REWRITE = bool(os.environ.get("AGENTV_REWRITE_DOCS"))

@@ -25,3 +25,8 @@ def test_every_page_is_reached_from_the_index() -> None:
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_to_a_file(page: Path) -> None:
     assert [str(file) for file in linked_files(page) if not file.exists()] == []
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_is_too_long_to_read(page: Path) -> None:
+    assert len(page.read_text(encoding="utf-8").splitlines()) <= (150 if page.name == "README.md" else 500)

@@ -249,6 +249,24 @@ class TestKeeping:
         store.write(NAME, [claim("f")._replace(position=0)], [])
         assert [row.key for row in store.runs(NAME)] == ["1", "2", "f"]
 
+    def test_a_run_has_its_checksum_however_it_was_claimed(self, store: Store, place: StorePlace) -> None:
+        full = partly("a")
+        usage = TokensUsage(input_tokens=1, output_tokens=0, total_tokens=2**70)
+        record = replace(full.record, latency_ms=3, cost_usd=2, thread_id="thread-\u00e9", tokens_usage=usage)
+        full = full._replace(record=record, line=dump_json(record))
+        claims = [claim("a")._replace(persona_id="b\u00f6se"), claim("b"), claim("c")]
+        assert store.write(NAME, claims, [])[0] == {"a", "b", "c"}
+        store.write(NAME, [], [full, saved("b", "error")])
+        assert store.write(NAME, [claim("b", 1)], [], ["error"])[0] == {"b"}
+        store.write(NAME, [], [saved("b")])
+        other = after_the_lease(place)
+        assert other.restore(NAME, [saved("c")]) == {"c"}
+        runs = {row.key: row for row in other.runs(NAME)}
+        assert {key: (row.status, row.damage) for key, row in runs.items()} == dict.fromkeys("abc", ("completed", None))
+        other.db.execute("UPDATE runs SET case_id = 'case-x' WHERE key = 'c'")
+        assert [row.key for row in other.runs(NAME) if row.damage] == ["c"]
+        other.close()
+
     def test_deleting_takes_everything_with_it(self, store: Store) -> None:
         store.write(NAME, [claim("a")], [])
         store.write(NAME, [], [saved("a")])

@@ -194,11 +194,11 @@ def new_id() -> str:
 
 def now() -> str:
     """Return the current time as results have it."""
-    moment = time()
-    return f"{_format_second(int(moment))}.{int(moment % 1 * 1000):03d}Z"
+    return _format_time(int(time() * 1000))
 
 
 @lru_cache(maxsize=1)
-def _format_second(second: int) -> str:
-    """Format a second; cached, because there are many results per second."""
-    return strftime("%Y-%m-%dT%H:%M:%S", gmtime(second))
+def _format_time(milliseconds: int) -> str:
+    """Format a time; cached, because quick runs have several in a millisecond."""
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{strftime('%Y-%m-%dT%H:%M:%S', gmtime(seconds))}.{rest:03d}Z"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections import defaultdict
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -368,7 +369,7 @@ class Totals:
         self._evals = {name: OutcomeCounter() for name in names.evals}
         self._targets = {name: OutcomeCounter() for name in names.targets}
         self._tags: dict[str, OutcomeCounter] = {}
-        self._personas: dict[str, OutcomeCounter] = {}
+        self._personas: defaultdict[str, OutcomeCounter] = defaultdict(OutcomeCounter)
         # Without repetitions and a baseline no case is needed by name: memory does not grow with the number of cases.
         has_baseline = gates is not None and gates.max_regressions is not None
         self._repeats = RepeatCounter() if planned.repeats or has_baseline else None
@@ -395,7 +396,7 @@ class Totals:
         self._targets[record.target].add(record)
         if record.tags:
             self._add_tags(record, record.tags)
-        self._personas.setdefault(record.persona_id or DEFAULT_PERSONA, OutcomeCounter()).add(record)
+        self._personas[record.persona_id or DEFAULT_PERSONA].add(record)
         self._conversations += record.ended_by is not UNSET
         self._simulator_faults += record.fault == "simulator"
         # The time until a run was given up is a limit of ours, not a latency of the agent.

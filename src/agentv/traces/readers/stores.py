@@ -414,8 +414,8 @@ def _jaeger_span(raw: _Object, processes: Any) -> OtelSpan | None:
 
 def _dropped(attributes: _Object) -> int:
     """Return the number of attributes, events and links that OpenTelemetry dropped, which Jaeger keeps as tags."""
-    counts = [attributes.get(f"otel.dropped_{what}_count") for what in ("attributes", "events", "links")]
-    return sum(int(count) for count in counts if str(count).isdecimal() and len(str(count)) < 20)  # noqa: PLR2004 - 64 bits
+    counts = [str(attributes.get(f"otel.dropped_{what}_count")) for what in ("attributes", "events", "links")]
+    return sum([int(count) for count in counts if count.isdecimal() and len(count) < 20])  # noqa: PLR2004 - 64 bits
 
 
 def _tags(tags: Any) -> dict[str, Any]:
