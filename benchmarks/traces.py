@@ -23,7 +23,7 @@ from benchmarks.clock import ROOT, child_environment
 from benchmarks.memory import peak
 from benchmarks.table import Bar, Row
 from tests.support.otlp_protobuf import encode_request
-from tests.support.trace_files import ALL, TRACE_ID, inspect
+from tests.support.trace_files import ALL, ASSISTANT, FINAL, TOOL_RESULTS, TRACE_ID, USER, inspect
 from tests.support.traces import FIXTURES, lines_of
 
 _SIZE = 20_000_000
@@ -51,7 +51,8 @@ def measure() -> list[Row]:
 
 def _speed(folder: Path) -> Iterator[Row]:
     texts = {name: _lines(make()) for name, make in ALL.items()}
-    texts["messages"] = _lines(_messages())
+    texts["messages"] = _lines([{"id": "s1", "messages": [USER, ASSISTANT, *TOOL_RESULTS, FINAL]}])
+    texts["messages, those of Inspect"] = _lines(_messages())
     texts["session"] = _sessions(folder, texts["messages"])
     texts = {name: _with_long_results(text) for name, text in texts.items()}
     texts |= {f"otlp ({name})": _lines(_fixture(name)) for name in _OTLP}
