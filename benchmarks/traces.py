@@ -17,12 +17,13 @@ from pathlib import Path
 from time import process_time
 
 from agentv.traces.reading import TraceReading
+from agentv.traces.session_files import write_session
 from agentv.traces.spans.protobuf import spans_of_stream
 from benchmarks.clock import ROOT, child_environment
 from benchmarks.memory import peak
 from benchmarks.table import Bar, Row
 from tests.support.otlp_protobuf import encode_request
-from tests.support.trace_files import ALL, TRACE_ID, inspect
+from tests.support.trace_files import ALL, ASSISTANT, FINAL, TOOL_RESULTS, TRACE_ID, USER, inspect
 from tests.support.traces import FIXTURES, lines_of
 
 _SIZE = 20_000_000
@@ -36,6 +37,9 @@ _IDS = re.compile(r'"((?:[a-z]|tr-)\d|session-[a-z]+)(\\*")')
 """Ids of the short sessions, also within JSON texts."""
 _LONG_IDS = re.compile(r'(?<=")(?:[0-9a-f]{32}|[0-9a-f]{16})(?=")|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 """Ids in traces of real libraries."""
+_RESULTS = {"sent": 3000, "Rome": 1000}
+"""Results in the short sessions, and the lengths that they get."""
+_WORDS = "The parcel left the warehouse in Milan on the third of May. "
 _OTLP = ("pydantic_ai_v5", "adk", "langchain_openinference", "openai_client_traceloop", "openai_client_events")
 
 
@@ -47,6 +51,10 @@ def measure() -> list[Row]:
 
 def _speed(folder: Path) -> Iterator[Row]:
     texts = {name: _lines(make()) for name, make in ALL.items()}
+    texts["messages"] = _lines([{"id": "s1", "messages": [USER, ASSISTANT, *TOOL_RESULTS, FINAL]}])
+    texts["messages, those of Inspect"] = _lines(_messages())
+    texts["session"] = _sessions(folder, texts["messages"])
+    texts = {name: _with_long_results(text) for name, text in texts.items()}
     texts |= {f"otlp ({name})": _lines(_fixture(name)) for name in _OTLP}
     for name, text in texts.items():
         path = folder / "speed.jsonl"
@@ -89,6 +97,21 @@ def _fixture(name: str) -> list[object]:
 
 def _messages() -> list[object]:
     return [{"id": "s1", "messages": inspect()[0]["samples"][0]["messages"]}]
+
+
+def _sessions(folder: Path, text: str) -> str:
+    """Return sessions as `agentv convert` writes them."""
+    path = _written(folder / "messages.jsonl", [text.encode()])
+    return _lines([write_session(session, "compact") for session in TraceReading((str(path),)).sessions()])
+
+
+def _with_long_results(text: str) -> str:
+    """Return a short session with results of tools that are as long as usual, also within JSON texts."""
+    for result, length in _RESULTS.items():
+        words = f"{result} {_WORDS * (length // len(_WORDS))}"
+        for quote in ('"', '\\"'):
+            text = text.replace(f"{quote}{result}{quote}", f"{quote}{words}{quote}")
+    return text
 
 
 def _repeated(text: str, size: int) -> Iterator[bytes]:
