@@ -168,7 +168,7 @@ def test_the_table_of_the_docs_is_what_is_seen(run: Command, live: Live, row: st
     in_any, in_all = set.union(*replies), set.intersection(*replies)
     in_bare = seen(run, {**bare, **more})
     told = {
-        name: "always" if name in in_all & in_bare else "never" if name not in in_any | in_bare else "if told"
+        name: "always" if name in in_all & in_bare else "never" if name not in in_any | in_bare else "if reported"
         for name in table()[row]
     }
     assert told == table()[row]

@@ -34,7 +34,13 @@ The public classes of `agentv` that an extension implements or is called with, g
 [evaluators of your own](../guide/own-evaluators.md) and [providers of your own](../guide/own-providers.md).
 """,
 }
-EXTENSION_MODULES = {"agentv.protocols", "agentv.evaluators.base", "agentv.providers.base", "agentv.model.request"}
+EXTENSION_MODULES = {
+    "agentv.protocols",
+    "agentv.protocols.stores",
+    "agentv.evaluators.base",
+    "agentv.providers.base",
+    "agentv.model.request",
+}
 BLANK = "\n\n"
 WIDTH = 100
 """From this length on, a signature has a line for each parameter."""
