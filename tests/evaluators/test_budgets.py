@@ -104,6 +104,8 @@ def test_tokens_of_a_turn_in_every_shape(usage: dict[str, Any]) -> None:
     assert run(reply, "token_budget", per="turn", max_total=9, max_input=6, max_output=3).status == "pass"
     result = run(reply, "token_budget", per="turn", max_output=2)
     assert result.misses == ("message 1 used 3 output tokens (max per turn: 2)",)
+    same = run(reply, "token_budget", per="step", max_output=2)
+    assert same.misses == ("message 1 used 3 output tokens (max per step: 2)",)
     assert result.details["turns"] == [{"message": 1, "total_tokens": 9, "input_tokens": 6, "output_tokens": 3}]
 
 

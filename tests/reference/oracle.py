@@ -809,7 +809,7 @@ def undecided_section(config: Data, repeated: list[int] | None) -> Section:
 
 def undecided_durations(config: Data) -> list[Hold]:
     """The `max_duration_ms` constraints when no timing is known."""
-    by_turn = config.get("unit", "call") == "turn"
+    by_turn = config.get("unit", "call") in ("step", "turn")
     places = [(i, k, entry) for i, turn in enumerate(expected_turns(config)) for k, entry in enumerate(turn)]
     return [Hold("duration", (i, k) if by_turn else i, None) for i, k, entry in places if "max_duration_ms" in entry]
 
@@ -818,7 +818,7 @@ def summary_section(config: Data, counts: Mapping[str, int]) -> Section:
     """`expected` over names and their counts alone."""
     # reading: nothing but names can be decided: `exact` and `in_order` stay undecided even where `expected`
     # is empty or a name was never called
-    if config["mode"] in ORDERED or config.get("unit", "call") == "turn":
+    if config["mode"] in ORDERED or config.get("unit", "call") in ("step", "turn"):
         return undecided_section(config, None)
     entries, rules = config["expected"], rules_of(config)
     names = [name for name, count in counts.items() for _ in range(count)]
@@ -1066,7 +1066,7 @@ OPTIONS: Final = {"mode", "input_match", "tools", "score", "unit", "calls", "fai
 CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "mode": MODES,
     "score": ("binary", "recall", "precision", "f1"),
-    "unit": ("call", "turn"),
+    "unit": ("call", "step", "turn"),
 }
 ENTRY_KEYS: Final = {"tool", "input", "args", "output", "input_match", "max_duration_ms", "status"}
 
@@ -1114,7 +1114,7 @@ def count_problems(config: Data) -> Iterator[str]:
 
 def expected_problems(config: Data) -> Iterator[str]:
     """What is wrong with `expected` and the options that go with it."""
-    by_turn = config.get("unit", "call") == "turn"
+    by_turn = config.get("unit", "call") in ("step", "turn")
     if not all(isinstance(unit, dict) or (by_turn and isinstance(unit, list)) for unit in config["expected"]):
         yield "an expected call is a mapping"
         return

@@ -770,7 +770,7 @@ MISTAKES: Final[dict[str, dict[str, Json]]] = {
     "unknown mode": {"mode": "inorder"},
     "unknown key": {"minimum": {"A": 1}},
     "unknown score": {"score": "accuracy"},
-    "unknown unit": {"unit": "step"},
+    "unknown unit": {"unit": "steps"},
     "unknown input_match": {"input_match": "loose"},
     "minimum above maximum": {"minimums": {"A": 2}, "maximums": {"A": 1}},
     "negative count": {"minimums": {"A": -1}},

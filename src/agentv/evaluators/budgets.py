@@ -200,7 +200,7 @@ COUNTS = ("total_tokens", "input_tokens", "output_tokens")
 
 
 class TokenBudget(EvaluatorBase, kw_only=True):
-    """The agent used no more tokens than this, in the whole run or in each of its turns."""
+    """The agent used no more tokens than a limit, in the whole run or in each step."""
 
     type: Literal["token_budget"] = "token_budget"
     max_total: Count | UnsetType = UNSET
@@ -209,8 +209,9 @@ class TokenBudget(EvaluatorBase, kw_only=True):
     """The most tokens read, cached ones included."""
     max_output: Count | UnsetType = UNSET
     """The most tokens written, reasoning included."""
-    per: Literal["run", "turn"] = "run"
-    """The scope of the limits: the whole run, or each assistant message by the usage that it reports."""
+    per: Literal["run", "step", "turn"] = "run"
+    """The scope of the limits: the whole run, or each step (an assistant message) by the usage that it reports. `turn`
+    is an alias of `step`."""
 
     handles_incomplete: ClassVar[bool] = True
     examples: ClassVar[tuple[Example, ...]] = tuple(
@@ -235,8 +236,8 @@ class TokenBudget(EvaluatorBase, kw_only=True):
         return [Problem(path, "checks nothing: give `max_total`, `max_input` or `max_output`")]
 
     def evaluate(self, ctx: Context) -> EvaluatorResult:
-        """Decide one constraint per limit; with `per: turn` it must hold in every turn."""
-        return self._each_turn(ctx) if self.per == "turn" else self._whole_run(ctx)
+        """Decide one constraint per limit; with `per: step` it must hold in every step."""
+        return self._whole_run(ctx) if self.per == "run" else self._each_step(ctx)
 
     def _whole_run(self, ctx: Context) -> EvaluatorResult:
         tally = ConstraintTally()
@@ -250,38 +251,44 @@ class TokenBudget(EvaluatorBase, kw_only=True):
                 tally.add(good=number <= limit, sentence=f"the run used {_tokens(number, name)} (max: {limit})")
         return result_from(self, tally, **used)
 
-    def _each_turn(self, ctx: Context) -> EvaluatorResult:
+    def _each_step(self, ctx: Context) -> EvaluatorResult:
         tally = ConstraintTally()
         turns = [(place, _counts(message.tokens_usage)) for place, message in assistant_turns(ctx)]
         unread = unread_messages(ctx)
         for key, name, limit in self.limits:
-            _decide(key, limit, name, [(place, used[name]) for place, used in turns], unread, tally)
+            _decide(key, limit, name, [(place, used[name]) for place, used in turns], unread, self.per, tally)
         return result_from(self, tally, turns=[{"message": place, **used} for place, used in turns])
 
 
-def _decide(  # noqa: PLR0913, PLR0917 - the limit, and all that is known of the turns
-    key: str, limit: int, name: str, turns: Sequence[tuple[int, int | None]], unread: str, tally: ConstraintTally
+def _decide(  # noqa: PLR0913, PLR0917 - the limit, and all that is known of the steps
+    key: str,
+    limit: int,
+    name: str,
+    turns: Sequence[tuple[int, int | None]],
+    unread: str,
+    per: str,
+    tally: ConstraintTally,
 ) -> None:
     reported = [(place, number) for place, number in turns if number is not None]
     unreported = [place for place, number in turns if number is None]
     over = [
-        f"message {place} used {_tokens(number, name)} (max per turn: {limit})"
+        f"message {place} used {_tokens(number, name)} (max per {per}: {limit})"
         for place, number in reported
         if number > limit
     ]
     if over:
         tally.add_miss(*truncate_list(over))
     elif unread:
-        tally.undecided.append(f"{key} {limit} per turn: {unread}")
+        tally.undecided.append(f"{key} {limit} per {per}: {unread}")
     elif unreported:
         verb = "reports" if len(unreported) == 1 else "report"
         lack = f"{join_numbers('message', unreported)} {verb} no `usage` with `{name}`"
-        tally.undecided.append(f"{key} {limit} per turn: {lack}; have the agent send it with each assistant message")
+        tally.undecided.append(f"{key} {limit} per {per}: {lack}; have the agent send it with each assistant message")
     elif reported:
         place, most = max(reported, key=lambda turn: turn[1])
-        tally.add_hit(f"no turn used more than {_tokens(most, name)}, as message {place} did (max per turn: {limit})")
+        tally.add_hit(f"no {per} used more than {_tokens(most, name)}, as message {place} did (max per {per}: {limit})")
     else:
-        tally.undecided.append(f"{key} {limit} per turn: {NO_TURNS}")
+        tally.undecided.append(f"{key} {limit} per {per}: {NO_TURNS}")
 
 
 def _counts(usage: TokensUsage | None) -> dict[str, int | None]:

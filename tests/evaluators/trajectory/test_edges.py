@@ -228,7 +228,7 @@ def test_a_trace_does_not_tell_turns() -> None:
         ({"tool": ""}, "tool"),
         ({"tol": "A"}, "did you mean 'tool'"),
         (3, "expected[0]"),
-        ([{"tool": "A"}], "unit: turn"),
+        ([{"tool": "A"}], "unit: step"),
     ],
 )
 def test_an_entry_that_cannot_be_meant(entry: Any, place: str) -> None:
@@ -268,9 +268,17 @@ def test_the_name_of_a_tool_alone_is_an_expected_call(mode: str, tools: str) -> 
 
 def test_names_alone_may_be_globs_and_stand_in_turns() -> None:
     assert run(reply("search_web"), mode="exact", expected=["search_*"]).status == "pass"
-    turns = {"mode": "exact", "unit": "turn"}
-    assert run(reply("A", "B"), **turns, expected=[["B", {"tool": "A"}]]).status == "pass"
-    assert run(reply("A"), **turns, expected=["A"]).status == "pass"
+    steps = {"mode": "exact", "unit": "step"}
+    assert run(reply("A", "B"), **steps, expected=[["B", {"tool": "A"}]]).status == "pass"
+    assert run(reply("A"), **steps, expected=["A"]).status == "pass"
+
+
+@pytest.mark.parametrize("tools", ["AB", "BA", "A", "ABC"])
+def test_turn_is_an_alias_of_the_unit_step(tools: str) -> None:
+    expected = [[{"tool": "A"}, {"tool": "B"}]]
+    results = [run(reply(*tools), mode="exact", unit=unit, expected=expected) for unit in ("step", "turn")]
+    assert results[0] == results[1]
+    assert (results[0].status == "pass") == (sorted(tools) == ["A", "B"])
 
 
 @pytest.mark.parametrize("wrong", ["", 3, None])

@@ -153,7 +153,7 @@ def decide_sequence(
     details = None if config.script is None else decide_script(config.script, config.score, counted, tally)
     if details is not None:
         return details
-    if config.unit != "turn":
+    if not config.by_step:
         report = report_alignment(config.matcher, counted, ordered=config.mode in ORDERED)
     elif ctx.calls_source != "output_messages" and counted:
         return leave_undecided(config, tally, NO_TURNS) | {"repeated": repeated_calls(counted)}
@@ -328,7 +328,7 @@ def decide_from_counts(config: ToolTrajectory, ctx: Context, tally: ConstraintTa
     counts: Mapping[str, int] = {} if summary is None else summary.tool_calls_by_name
     named = [item for item in config.expectations if item.name_only_among(counts)]
     all_named = len(named) == len(config.expectations)
-    if config.mode in ORDERED or config.unit == "turn":
+    if config.mode in ORDERED or config.by_step:
         return leave_undecided(config, tally, ONLY_COUNTS)
     match = CountMatch.of(named, counts)
     if by_entry:

@@ -38,7 +38,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
     mode: Mode | None = None
     """The way `expected` is compared with the calls; required with it."""
     expected: list[Entry | list[Entry | ToolName] | ToolName] | None = None
-    """The calls, or with `unit: turn` the turns, in order; the name of a tool alone is a call with any input."""
+    """The calls, or with `unit: step` the steps, in order; the name of a tool alone is a call with any input."""
     minimums: dict[str, Count] | None = None
     """At least so many calls of a tool; a key may be a glob."""
     maximums: dict[str, Count] | None = None
@@ -54,8 +54,9 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
     score: Literal["binary", "recall", "precision", "f1"] | None = None
     """`binary` is all or nothing, the others make `expected` worth that fraction; by default the score is the mean
     over all constraints."""
-    unit: Literal["call", "turn"] | None = None
-    """`call` by default; with `turn` the calls of one assistant message are one unordered group."""
+    unit: Literal["call", "step", "turn"] | None = None
+    """`call` by default; with `step` the calls of one assistant message are one unordered group. `turn` is an alias of
+    `step`."""
     calls: CallFilter | None = None
     """The calls that count, by their status; denied and pending ones do not, unless it says so."""
     failed: CallFilter | Choice | None = None
@@ -76,6 +77,11 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
         )
         for query, passes in (("refund policy", True), ("weather", False))
     )
+
+    @property
+    def by_step(self) -> bool:
+        """True if the calls of one assistant message are compared as one group."""
+        return self.unit in ("step", "turn")
 
     def check(self, path: str) -> list[Problem]:
         """Return the problems of the configuration as a whole."""
@@ -105,10 +111,10 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
             place = f"{path}.expected[{index}]"
             if isinstance(item, Entry):
                 problems += check_entry(item, place, self.excluded)
-            elif self.unit != "turn":
-                problems.append(Problem(place, "a list is a turn of several calls; add `unit: turn` or list the calls"))
+            elif not self.by_step:
+                problems.append(Problem(place, "a list is a step of several calls; add `unit: step` or list the calls"))
             elif not item:
-                problems.append(Problem(place, "an empty turn can never match; a turn has at least one call"))
+                problems.append(Problem(place, "an empty step can never match; a step has at least one call"))
             else:
                 for inner, entry in enumerate(item):
                     problems += check_entry(entry, f"{place}[{inner}]", self.excluded)
@@ -149,7 +155,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
     @cached
     def script(self) -> Script | None:
         """The expectations as a script, if they consist of plain names and inputs."""
-        if self.expected is None or self.unit == "turn" or self.tools or self.input_match not in (None, "exact"):
+        if self.expected is None or self.by_step or self.tools or self.input_match not in (None, "exact"):
             return None
         return make_script(str(self.mode), self.entries)
 
@@ -172,7 +178,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
     @property
     def labels(self) -> list[str]:
         """The label of each entry of `expected`."""
-        if self.unit == "turn":
+        if self.by_step:
             return [wording.turn_label(map(wording.label, turn)) for turn in self._turns]
         return [wording.label(item) for item in self.expectations]
 
@@ -223,9 +229,9 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
         """Return the unit and the labels of both sides of `details.alignment`."""
         if self.expected is None or ctx.calls is None:
             return None
-        if self.unit == "turn" and ctx.calls_source != "output_messages":
+        if self.by_step and ctx.calls_source != "output_messages":
             return None
-        if self.unit != "turn":
+        if not self.by_step:
             return "call", self.labels, dict(enumerate(map(wording.call_label, ctx.calls)))
         turns = group_turns(count_calls(ctx.calls, self.excluded), turns_of(ctx.output_messages or ()))
         labels = [wording.turn_label(map(wording.call_label, turn.calls)) for turn in turns]

@@ -203,7 +203,7 @@ def decide_partly_understood(config: ToolTrajectory, ctx: Context, tally: Constr
     reason = unread_calls(ctx)
     counted = count_certain_calls(ctx.calls or (), config.excluded)
     details = empty_details() | {"repeated": repeated_calls(counted)}
-    if config.unit != "turn":
+    if not config.by_step:
         is_incomplete = bool(ctx.incomplete)
         units = call_units(config.matcher, counted, ordered=config.mode in ORDERED, is_incomplete=is_incomplete)
     elif ctx.calls_source != "output_messages":
@@ -312,9 +312,9 @@ def decide_incomplete(
     The more expectations a call meets, the more an alignment holds. So the verdict is certain if it is the same for
     what the calls certainly meet and for what they may meet.
     """
-    if config.unit == "turn" and ctx.calls_source != "output_messages":
+    if config.by_step and ctx.calls_source != "output_messages":
         return leave_undecided(config, tally, NO_TURNS) | {"repeated": repeated_calls(counted)}
-    if config.unit == "turn":
+    if config.by_step:
         units = turn_units(config, ctx, counted)
     else:
         units = call_units(config.matcher, counted, ordered=config.mode in ORDERED, is_incomplete=True)
