@@ -255,3 +255,11 @@ def test_what_is_harmless_never_makes_an_error(data: st.DataObject) -> None:
     if found:
         data.draw(st.sampled_from(found))[extra] = copy.deepcopy(EXTRAS[extra])
     assert "error" not in statuses(reply), sample.name
+
+
+@pytest.mark.parametrize("key", sorted(CALL_KEYS - {"tool_calls"}))
+@pytest.mark.parametrize("value", [[], {}, None, 0, 1.5, True, ""])
+def test_a_call_key_without_a_value_is_no_call(key: str, value: object) -> None:
+    message = {"role": "assistant", "content": "Hello.", key: value}
+    result = agentv.score({"output_messages": [message]}, [{"type": "tool_trajectory", "forbidden": ["*"]}])
+    assert result.status == "pass"

@@ -164,6 +164,9 @@ class _MessageDecoder:
         if isinstance(fields.get("tool_calls"), str) and fields.get("tool_calls"):
             self._report.skip((*path, "tool_calls"), "a text in place of calls")
         calls, function_call = fields.items("tool_calls") or (), fields.get("function_call")
+        if function_call is not None and (not function_call or isinstance(function_call, (bool, int, float))):
+            fields.warn_invalid("function_call", "an object")  # as of every call key, this is no call
+            function_call = None
         role = self._role(fields, raw, has_calls=bool(calls) or function_call is not None)
         if role in ("tool", "function") and not calls and function_call is None:
             self._read_result(fields, raw, role)

@@ -244,8 +244,8 @@ def test_a_path_that_no_expected_input_holds() -> None:
     assert run(reply("A"), mode="any_order", expected=held, input_match=["a", "b"]).status == "fail"
 
 
-def test_an_empty_turn_can_never_match() -> None:
-    assert "empty turn" in problems(mode="exact", unit="turn", expected=[[]])
+def test_an_empty_step_can_never_match() -> None:
+    assert "empty step" in problems(mode="exact", unit="step", expected=[[]])
 
 
 def test_every_problem_is_reported_at_once() -> None:
