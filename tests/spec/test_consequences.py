@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from agentv.errors import SpecError
 from agentv.spec.loader import load_data, load_evals
@@ -87,3 +88,19 @@ def test_a_list_of_names_is_the_calls_that_are_expected() -> None:
     assert [call.tool for call in checked.case.expected_messages[0].tool_calls] == ["search", "answer"]
     (found,) = problems(whole(cases=[{"id": "a", "input": "x", "expected": ["Hello there."]}]))
     assert found.startswith("expected[0]: 'Hello there.' is no name of a tool")
+
+
+def test_a_list_of_calls_needs_no_message_around_it() -> None:
+    calls = ["search", {"tool": "refund", "input": {"order_id": "A-17"}}]
+    turns = [{"user": "x", "expected": calls}]
+    for case_ in ({"id": "a", "input": "x", "expected": calls}, {"id": "a", "turns": turns}):
+        (checked,) = load_data(whole(cases=[case_])).cases
+        expected = checked.case.turns[0].expected_messages if "turns" in case_ else checked.case.expected_messages
+        assert expected is not None
+        assert [(call.tool, call.input) for call in expected[0].tool_calls] == [
+            ("search", UNSET),
+            ("refund", {"order_id": "A-17"}),
+        ]
+    (found,) = problems(whole(cases=[{"id": "a", "input": "x", "expected": [{"tool": "refund", "inptu": {}}]}]))
+    assert "did you mean 'input'?" in found
+    assert problems(whole(cases=[{"id": "a", "input": "x", "expected": [{"tool": "a"}, {"role": "assistant"}]}]))

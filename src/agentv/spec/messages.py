@@ -223,15 +223,25 @@ def check_expected_field(entry: Any, path: str = "") -> tuple[Message, ...] | No
     if data is UNSET:
         return None
     messages = check_messages(data, place, "assistant") if isinstance(data, (str, dict)) else ()
-    return check_expected_messages(messages or _named_calls(data, place), place)
+    return check_expected_messages(messages or _calls_alone(data, place), place)
 
 
-def _named_calls(data: Any, path: str) -> Any:
-    """Return a list of names of tools as one message with these calls; any other data as it is."""
-    if not isinstance(data, list) or not data or not all(isinstance(name, str) for name in data):
+def _calls_alone(data: Any, path: str) -> Any:
+    """Return a list of calls without a message (names of tools, or mappings with `tool`) as one message with them."""
+    if not isinstance(data, list) or not data or not all(map(_is_call, data)):
         return data
     for index, name in enumerate(data):
-        if not TOOL_NAME.fullmatch(name):
+        if isinstance(name, str) and not TOOL_NAME.fullmatch(name):
             message = f"{short_repr(name)} is no name of a tool; for an expected answer write one text, not a list"
             raise SpecError([Problem(f"{path}[{index}]", message)])
-    return [{"role": "assistant", "tool_calls": [{"tool": name} for name in data]}]
+    problems: list[Problem] = []
+    for index, call in enumerate(data):
+        if not isinstance(call, str):
+            _with_canonical_call(call, f"{path}[{index}]", problems)
+    if problems:
+        raise SpecError(problems)
+    return [{"role": "assistant", "tool_calls": [{"tool": call} if isinstance(call, str) else call for call in data]}]
+
+
+def _is_call(item: Any) -> bool:
+    return isinstance(item, str) or (isinstance(item, Mapping) and "tool" in item and "role" not in item)

@@ -295,10 +295,10 @@ def _add_messages(definitions: Definitions) -> None:
             {"type": "array", "items": {**_ref("Message"), "required": ["role"]}},
         ],
     }
-    names = {"type": "array", "items": {"type": "string", "pattern": f"^{TOOL_NAME.pattern}$"}, "minItems": 1}
+    name = {"type": "string", "pattern": f"^{TOOL_NAME.pattern}$"}
     definitions["ExpectedReply"] = {
-        "description": "A text, one message, a list of messages, or a list of the names of tools.",
-        "anyOf": [_ref("Messages"), names],
+        "description": "A text, one message, a list of messages, or a list of calls and names of tools.",
+        "anyOf": [_ref("Messages"), {"type": "array", "items": {"anyOf": [name, _ref("ToolCall")]}, "minItems": 1}],
     }
 
 
