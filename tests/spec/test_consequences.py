@@ -95,7 +95,8 @@ def test_a_list_of_calls_needs_no_message_around_it() -> None:
     turns = [{"user": "x", "expected": calls}]
     for case_ in ({"id": "a", "input": "x", "expected": calls}, {"id": "a", "turns": turns}):
         (checked,) = load_data(whole(cases=[case_])).cases
-        expected = checked.case.turns[0].expected_messages if "turns" in case_ else checked.case.expected_messages
+        case_turns = checked.case.turns
+        expected = case_turns[0].expected_messages if isinstance(case_turns, tuple) else checked.case.expected_messages
         assert expected is not None
         assert [(call.tool, call.input) for call in expected[0].tool_calls] == [
             ("search", UNSET),
