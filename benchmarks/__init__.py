@@ -1,1 +1,1 @@
-"""How fast agentv is, against the floor of the machine and against a peer."""
+"""Speed and memory of agentv, against the floor of the machine and against peers."""

@@ -1,4 +1,4 @@
-"""What the modes of `cli` cost: a process for each case, one that stays up, one for ten thousand cases."""
+"""The modes of `cli`: a process for each case, one that stays up, one for ten thousand cases."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""How long something takes, on a machine that is also doing other things."""
+"""Timing on a machine that also does other work."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What the agents of the benchmarks do: the same calls, written in each of the shapes we read."""
+"""The conversations of the benchmarks: the same calls in each of the shapes that are read."""
 
 from json import dumps
 from typing import Any
@@ -12,7 +12,7 @@ _ONE_WRONG_IN = 5
 
 
 def wrong_call(number: int, count: int = CALLS) -> int | None:
-    """Which call of this trajectory has a wrong argument, if any; every place gets its turn."""
+    """Return the index of the call with a wrong argument, if any; all indexes take turns."""
     return None if number % _ONE_WRONG_IN else number // _ONE_WRONG_IN % count
 
 

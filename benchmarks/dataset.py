@@ -1,4 +1,4 @@
-"""Whether memory stays level however large a dataset is, read in order or shuffled."""
+"""Memory for large datasets, read in order or shuffled."""
 
 from pathlib import Path
 

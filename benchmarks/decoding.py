@@ -1,4 +1,4 @@
-"""What it costs to read a reply into the model, against only parsing its JSON."""
+"""The cost of reading a reply into the model, compared with parsing its JSON."""
 
 from collections.abc import Callable
 from functools import partial

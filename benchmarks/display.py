@@ -1,4 +1,4 @@
-"""What the live display takes of an execution's time."""
+"""The share of the live display in the time of an execution."""
 
 import asyncio
 import os

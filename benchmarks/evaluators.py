@@ -1,4 +1,4 @@
-"""What all evaluators together cost on one transcript, against reading that transcript."""
+"""The cost of all evaluators on one transcript, compared with reading it."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Whether a long trajectory costs in proportion, whatever the mode and however disordered it is."""
+"""Growth of the time with the length of a trajectory, in all modes, in order and in disorder."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""How long a command takes and how much memory it needs: a program that does nothing else.
+"""Time and memory of a command: a program that does nothing else.
 
 Linux counts what a parent holds towards the peak of its child, and the benchmarks hold more than the tools do.
 """

@@ -1,4 +1,4 @@
-"""How many cases a second go through `agentv eval`, from start to exit, and through the tools of others."""
+"""Cases per second of `agentv eval`, from start to exit, and of other tools."""
 
 import subprocess
 import sys
@@ -90,7 +90,7 @@ def _peak(costs: list[Cost]) -> float | None:
 
 
 def _unkept() -> Row:
-    """What the run store costs: peers but promptfoo keep nothing that could be resumed."""
+    """The cost of the run store; no peer except promptfoo keeps anything that could be resumed."""
     tools = Agentv(options=("--no-store",)), Agentv()
     pairs = [[tool.run(_COUNT) for tool in tools] for _ in range(_ROUNDS)]
     bare, kept = (list(costs) for costs in zip(*pairs, strict=True))

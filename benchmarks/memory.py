@@ -1,4 +1,4 @@
-"""Whether memory stays level however many replies are scored, and however many cases are run."""
+"""Memory for many scored replies and many cases."""
 
 import subprocess
 import sys

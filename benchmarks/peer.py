@@ -1,4 +1,4 @@
-"""What agentevals makes of trajectories, and how long it takes: a program for an environment of its own.
+"""Verdicts and times of agentevals: a program for an environment of its own.
 
 A line in is `{"mode", "pairs": [[outputs, reference], ...]}`, a line out `{"seconds", "passed": [...]}`.
 """

@@ -1,4 +1,4 @@
-"""Where the peer lives, and how it is spoken to."""
+"""The environment of the peer, and the communication with it."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ _TRACING = ("LANGSMITH_", "LANGCHAIN_")
 
 
 class Answer(NamedTuple):
-    """What the peer said of a sample."""
+    """The verdict of the peer about a sample."""
 
     seconds: float
     passed: list[bool]

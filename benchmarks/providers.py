@@ -1,4 +1,4 @@
-"""What asking a model over HTTP costs beside the waiting: the `openai` provider, a bare loop, and promptfoo."""
+"""The cost of requests to a model over HTTP: the `openai` provider, a bare loop, and promptfoo."""
 
 import json
 import subprocess

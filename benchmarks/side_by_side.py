@@ -25,7 +25,7 @@ from benchmarks.table import RESULTS
 
 _FEW, _MANY = 10, 1_000
 _SHORT, _LONG = 5, 3
-"""How often each is timed."""
+"""The number of timed runs of each tool."""
 _SLOW = 60
 """Seconds: what takes longer than this is run once, as more rounds would show the same."""
 _PEERS: tuple[Tool, ...] = (
@@ -46,7 +46,7 @@ _FAULTS = (OSError, subprocess.CalledProcessError, RuntimeError, AssertionError,
 
 
 class _Fault(NamedTuple):
-    """Why a peer is not measured."""
+    """The reason why a peer is not measured."""
 
     name: str
     stage: str
@@ -144,7 +144,7 @@ def _show(lines: Sequence[Sequence[str]], faults: Sequence[_Fault], load: float 
 
 
 def _load() -> float | None:
-    """How many processes wanted to run in the last minute, where the system tells."""
+    """Return the load average of the last minute, if the system reports it."""
     return None if sys.platform == "win32" else os.getloadavg()[0]
 
 

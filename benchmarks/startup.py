@@ -1,4 +1,4 @@
-"""What it costs to begin: to import the package, to get a first verdict, and to have a command answer."""
+"""Start-up: the import of the package, a first verdict, and the commands."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What it costs to keep runs: against a bare `sqlite3` script, a bare interpreter, and running them at all."""
+"""The cost of the run store, against a bare `sqlite3` script, a bare interpreter, and running the cases."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What was measured, against which bar, and how it is shown and kept."""
+"""Rows of figures with their bars, and their table."""
 
 import json
 import os
@@ -20,7 +20,7 @@ _MILLI, _MICRO, _MEGA = 1e-3, 1e-6, 1e6
 
 
 class Bar(NamedTuple):
-    """What a row has to reach."""
+    """The bar of a row."""
 
     word: Literal["at most", "at least"]
     limit: float
@@ -46,7 +46,7 @@ class Row:
     """The floor's or the peer's, in the same unit."""
     bar: Bar | None = None
     gates: bool = True
-    """Whether a missed bar fails the run; otherwise it is told and no more."""
+    """True if a missed bar fails the run; otherwise the bar is informational."""
     runs: tuple[float, ...] = ()
     """Ours of each run, in the unit of the row; empty where the runs are not listed."""
     other_runs: tuple[float, ...] = ()
@@ -59,18 +59,18 @@ class Row:
 
     @property
     def met(self) -> bool | None:
-        """Whether the bar was reached; `None` without a bar, and without the figures to tell."""
+        """Return True if the bar was reached; `None` without a bar, and without the figures to tell."""
         value = self.ratio if self.bar is None or self.bar.of == "ratio" else self.ours
         return None if self.bar is None or value is None else self.bar.allows(value)
 
     @property
     def failed(self) -> bool:
-        """Whether a bar that counts was missed."""
+        """Return True if a bar that counts was missed."""
         return self.gates and self.met is False
 
     @property
     def unmeasured(self) -> bool:
-        """Whether a bar that counts could not be decided: that is not a pass."""
+        """Return True if a bar that counts could not be decided: that is not a pass."""
         return self.gates and self.bar is not None and self.met is None
 
 
@@ -106,7 +106,7 @@ def _table(cells: Sequence[tuple[str, ...]], figures: range) -> str:
 
 
 def verdict(rows: Sequence[Row]) -> str:
-    """How many bars were met, missed and not measured, in one sentence."""
+    """Return the numbers of bars that were met, missed and not measured, as a sentence."""
     counted = [row for row in rows if row.gates and row.bar is not None]
     missed, unmeasured = sum(row.failed for row in counted), sum(row.unmeasured for row in counted)
     return f"Bars: {len(counted) - missed - unmeasured} met, {missed} missed, {unmeasured} not measured."

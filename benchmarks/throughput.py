@@ -1,4 +1,4 @@
-"""How many trajectories a second, each against a reference of its own, and how many times as many as agentevals."""
+"""Trajectories per second, each against a reference of its own, compared with agentevals."""
 
 from collections import defaultdict
 from functools import partial
@@ -31,7 +31,7 @@ class _Chunk(NamedTuple):
     same_task: list[list[Json]]
     """As many replies to one and the same task."""
     right: list[bool]
-    """Which of them do as they should."""
+    """Return the trajectories that meet their reference."""
     sample: list[tuple[list[Json], list[Json]]]
     """The first of them and their references, as the peer takes them."""
 

@@ -81,7 +81,7 @@ class Recorder(EvaluatorBase, frozen=True, kw_only=True, dict=True):
 
 @pytest.fixture
 def context_of() -> Callable[..., agentv.Context]:
-    """What evaluators receive for this reply."""
+    """Return the context that evaluators receive for this reply."""
 
     def record(reply: Any, **options: Any) -> agentv.Context:
         recorder = Recorder()

@@ -1,4 +1,4 @@
-"""What other repositories use of this one: the GitHub action and the hook of pre-commit."""
+"""The GitHub action and the pre-commit hook that other repositories use."""
 
 import json
 import os

@@ -19,7 +19,7 @@ from agentv.model.response import ProviderResponse
 
 
 def strict(data: bytes) -> Any:
-    """What a strict parser reads."""
+    """Return the value that a strict parser reads."""
     return json.loads(data.decode("utf-8"), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
 

@@ -27,7 +27,7 @@ def module_names() -> list[str]:
 
 
 def project_files() -> list[Path]:
-    """What git tracks or would track."""
+    """Return the files that git tracks or would track."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout

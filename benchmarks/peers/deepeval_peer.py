@@ -23,7 +23,7 @@ class DeepEval(Tool):
         _python()
 
     def write(self, folder: Path, count: int, *, wrong: bool = False) -> None:
-        """What is expected, and a dataset."""
+        """Return the expectation and a dataset."""
         (folder / "expected.json").write_text(json.dumps(["verify", "search"] if wrong else ["search", "verify"]))
         write_lines(folder / "cases.jsonl", ({"id": f"case-{n}", "input": f"question {n}"} for n in range(count)))
 

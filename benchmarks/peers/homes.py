@@ -1,4 +1,4 @@
-"""Where peers live: each in a place of its own, made once and made anew when it should hold something else."""
+"""Environments of the peers: each is made once, and again when its requirements change."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.clock import ROOT, child_environment
 
 _BEFORE = "2026-10-01"
-"""What npm packages ask for is taken as it stood on this day: a lock file would name a registry."""
+"""Dependencies of npm packages are those of this day, since a lock file would name a registry."""
 
 
 def python_home(folder: str, lock: str) -> Path:

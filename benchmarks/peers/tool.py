@@ -1,4 +1,4 @@
-"""What is asked of everything that runs cases: files, a command, verdicts."""
+"""The interface of tools that run cases: files, a command, verdicts."""
 
 import json
 import os
@@ -19,7 +19,7 @@ _KEPT = ("PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
 
 
 class Cost(NamedTuple):
-    """What a process took, from its start to its end."""
+    """The time and memory of a process, from its start to its end."""
 
     seconds: float
     peak: int | None
@@ -31,9 +31,9 @@ class Tool(ABC):
 
     name: str
     rounds: int = 1
-    """How often it is timed: a tool that needs a minute shows the same each time."""
+    """The number of timed runs; a tool that needs a minute is timed once."""
     as_it_comes: bool = True
-    """Whether it runs as its users run it; otherwise a bar against it is told and no more."""
+    """True if it runs as its users run it; otherwise a bar against it is informational."""
     settings: Mapping[str, str] = MappingProxyType({})
     """Variables of its own."""
 
@@ -56,7 +56,7 @@ class Tool(ABC):
 
     @abstractmethod
     def verdicts(self, folder: Path) -> Iterator[bool]:
-        """Whether each case passed; fails unless exactly one check was made of it."""
+        """Return True if each case passed; fails unless exactly one check was made of it."""
 
     def run(self, count: int, *, wrong: bool = False) -> Cost:
         """Write, run, and see that every case has the verdict that it must have."""

@@ -21,7 +21,7 @@ ANSWERS = {
     "lost": ("On weekdays.", "No."),
     "equal": ("Today", "Never"),
 }
-"""What A and B said."""
+"""The answers of A and B."""
 
 
 def conversation(case_id: str, answer: str, *before: Message, status: str = "p", **more: Any) -> ResultRecord:

@@ -592,7 +592,7 @@ class TestOtherCommands:
             assert (done.returncode, done.stderr) == (0, b"")
 
     def test_completion_knows_commands_and_options(self, run: Command) -> None:
-        """What the script asks of the command when the user presses the tab key."""
+        """Return the words that the completion script requests after the tab key."""
         known = {"COMP_WORDS": "agentv ev", "COMP_CWORD": "1", "_AGENTV_COMPLETE": "bash_complete"}
         assert run(env=known).out.split() == ["plain,eval", "plain,evaluators"]
         known |= {"COMP_WORDS": "agentv eval --dry", "COMP_CWORD": "2"}

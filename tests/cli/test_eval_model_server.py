@@ -23,7 +23,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Eval:
-    """What a user sees of an eval of one model, and what its server saw."""
+    """An eval of one model, and the requests that its server received."""
 
     def __init__(self, run: Command, server: Server, model: str, count: int, *args: str, **settings: Any) -> None:
         target = {"name": "model", "provider": "openai", "model": model, "base_url": server.url, "api_key": "k" * 20}

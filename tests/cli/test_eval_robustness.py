@@ -28,7 +28,7 @@ OURS = re.compile(r"\x1b\[(?:0|1|2|31|32|33)m|\r\x1b\[2K")
 
 
 def plain(seen: str) -> str:
-    """What a terminal was sent, without what is ours; it must be printable."""
+    """Return the text sent to a terminal without our own control sequences; it must be printable."""
     text = OURS.sub("", seen)
     odd = [char for char in text if char != "\n" and not char.isprintable()]
     assert odd == [], text

@@ -1,4 +1,4 @@
-"""How a command ends when it cannot do what it was asked: in a sentence, with the documented exit code, and as JSON."""
+"""Failing commands: a sentence, the documented exit code, and JSON."""
 
 import json
 import os

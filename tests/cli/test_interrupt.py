@@ -67,7 +67,7 @@ def started(run: Command, script: str, *names: str) -> subprocess.Popen[bytes]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process is there and not just waiting to be buried."""
+    """Return True if a process is there and not just waiting to be buried."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -54,7 +54,7 @@ def documents(run: Command, name: str = "results.yaml") -> list[Json]:
 
 
 def line_of(run: Command, case_id: str) -> str:
-    """Where the case of this name stands in the eval."""
+    """Return the position of the case of this name in the eval."""
     text = (run.folder / "mixed.eval.yaml").read_text(encoding="utf-8")
     return str(text[: text.index(f"- id: {case_id}\n")].count("\n") + 1)
 

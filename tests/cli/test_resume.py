@@ -262,7 +262,7 @@ class TestBeingStopped:
 
 
 def uninterrupted(run: Command, name: str) -> dict[str, Json]:
-    """What a result says, but for when, how fast and under which name it came about."""
+    """Return a result without its times and ids."""
     varying = ("execution_id", "run_id", "started_at", "completed_at", "latency_ms")
     return {
         record["case_id"]: {key: value for key, value in record.items() if key not in varying}

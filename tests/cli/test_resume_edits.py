@@ -1,4 +1,4 @@
-"""What an execution is, when its files, its options or its store are not what they were when it began."""
+"""Resuming an execution after its files, its options or its store have changed."""
 
 import json
 import signal

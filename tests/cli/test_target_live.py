@@ -1,4 +1,4 @@
-"""What the docs say each provider reports, and what `agentv target check` sees when it asks one of each."""
+"""The table of what each provider reports, compared with the result of `agentv target check`."""
 
 import json
 import sys
@@ -56,7 +56,7 @@ def table() -> dict[str, dict[str, str]]:
 
 
 def reported(check: Json) -> set[str]:
-    """What one reply holds, by the words of the table."""
+    """Return the contents of one reply, in the words of the table."""
     response, usage = check["response"], check["response"].get("tokens_usage") or {}
     calls = [call for message in response.get("output_messages") or () for call in message.get("tool_calls", ())]
     assert [call["tool"] for call in calls] == (check["calls"] or [])
@@ -77,7 +77,7 @@ def reported(check: Json) -> set[str]:
 
 
 class Live:
-    """Everything that can be asked here: a server for each wire, an endpoint, and the real LangGraph server."""
+    """All targets of these tests: a server for each API, an endpoint, and the real LangGraph server."""
 
     def __init__(self, models: Server, endpoint: Endpoint, base: Path) -> None:
         self._models = models
@@ -140,7 +140,7 @@ KEYS = {"OPENAI_API_KEY": "test-key-1234567890", "ANTHROPIC_API_KEY": "test-key-
 
 
 def seen(run: Command, target: Json) -> set[str]:
-    """What the command says of a target's reply."""
+    """Return the output of the command about the reply of a target."""
     prompt = target.pop("prompt", "Hello")
     prices = {"script-1": PRICE}
     run.write("agentv.yaml", {"prices": prices, "targets": [{"name": "it", "timeout_s": 30, **target}]})

@@ -102,7 +102,7 @@ NAMES = {
         perplexity_per_seq() perplexity_per_token() precomputed_scores() std() stderr() target_perplexity() var()
     """,
 }
-"""What the packages call them, in the versions that the page gives."""
+"""Names in the packages, in the versions that the page gives."""
 
 
 class Row(NamedTuple):
@@ -129,7 +129,7 @@ class Row(NamedTuple):
 
     @property
     def sample(self) -> Any:
-        """What passes and what fails: by all that the first column says, else by its first name."""
+        """Return a passing and a failing reply, by the whole first column or by its first name."""
         known = SAMPLES[self.tool]
         return known.get(self.there.replace("`", "")) or known.get(self.names[0])
 
@@ -172,7 +172,7 @@ def reply(said: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Where the functions of the page are."""
+    """The module of the functions of the page."""
     (code,) = re.findall(r"^```python checks\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     folder = tmp_path_factory.mktemp("assertions")
     (folder / "checks.py").write_text(code, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Everything that can be written or read is on its reference page."""
+"""Each key and each format is on its reference page."""
 
 import json
 import re
@@ -96,7 +96,7 @@ COMPARISON = (
 
 
 def words(page: str) -> set[str]:
-    """Everything that stands in backquotes on a page: whole, and word by word."""
+    """Return all texts in backquotes on a page, whole and word by word."""
     text = re.sub(r"^```.*?^```$", "", (DOCS / page).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     quoted = re.findall(r"`([^`\n]+)`", text)
     return {*quoted, *(word for item in quoted for word in re.split(r"[\s,:]+", item))}
@@ -169,7 +169,7 @@ def test_every_command_is_in_the_overview() -> None:
 
 
 def rows_of_objects() -> dict[str, set[str]]:
-    """What the page says is in each object that a command prints with `--json`."""
+    """Return the keys of each `--json` object that the page lists."""
     page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ((?:`agentv\.\w+/\d+`(?:, )?)+) \|[^|]*\|([^|]*)\|$", page, re.MULTILINE)
     return {

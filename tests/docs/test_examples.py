@@ -1,4 +1,4 @@
-"""What the README and the reference show is what happens."""
+"""The README and the reference show what happens."""
 
 import os
 import re

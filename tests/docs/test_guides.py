@@ -1,4 +1,4 @@
-"""What the guides and the reference show is what happens: their examples are run, in order, in a folder of their own.
+"""The guides and the reference show what happens: their examples run, in order, in a folder of their own.
 
 - `<!-- file: NAME -->` before a block: it is written to that file.
 - `<!-- file: NAME, in tests: PATH -->` before a block: that file of this repository is written instead.
@@ -87,7 +87,7 @@ VARYING = {
     r"(?m)^agentv: \d+ of \d+.*\n": "",  # progress, of what takes long
     r"(?m)^\[[^\n]*\] loaded in .*\n": "",  # as above
 }
-"""What no two runs have in common."""
+"""Parts that differ in every run."""
 
 
 class Block(NamedTuple):
@@ -97,7 +97,7 @@ class Block(NamedTuple):
     language: str
     text: str
     start: int
-    """Where its text begins on the page."""
+    """The position of its text on the page."""
 
 
 class Command(NamedTuple):
@@ -152,7 +152,7 @@ class Shell:
         }
 
     def run(self, line: str) -> str:
-        """What the command prints, on stdout and stderr; `$?` is the code of the one before."""
+        """Return what the command prints on stdout and stderr; `$?` is the exit code of the previous one."""
         if self._env["PATH"].startswith(str(Path(sys.executable).parent)) and PLAIN.fullmatch(line):
             self._code, out, _ = call_main(line.split()[1:], self._folder, self._env, merged=True)
             return out.decode().replace(str(self._folder), "/project")
@@ -288,7 +288,7 @@ def test_lines_are_short(page: Path) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """What a link to a heading of this page may be called."""
+    """Return the anchors of the headings of this page."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

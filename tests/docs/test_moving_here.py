@@ -30,12 +30,12 @@ ROWS: list[dict[str, Any]] = [yaml.safe_load(block) for page in PAGES.values() f
 
 
 def peer(row: dict[str, Any]) -> str:
-    """Whose check the row translates: what `there` says before its first comma."""
+    """The evaluator that the row translates: the text of `there` before its first comma."""
     return str(row["there"]).partition(",")[0]
 
 
 def reply(calls: list[Any]) -> dict[str, Any]:
-    """What an agent that made these calls sends: a message each, an inner list being one message."""
+    """Return the messages of an agent that made these calls; an inner list is one message."""
     messages = [{"role": "assistant", "tool_calls": call if isinstance(call, list) else [call]} for call in calls]
     return {"output_messages": [*messages, {"role": "assistant", "content": "Done."}]}
 

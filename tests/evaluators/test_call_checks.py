@@ -1,4 +1,4 @@
-"""How the agent went about it: errors, repetitions, retries, loops, order, refusals; and the pages about all of it."""
+"""Evaluators of the course of a run: errors, repetitions, retries, loops, order, refusals; and their pages."""
 
 import math
 import re
@@ -184,7 +184,7 @@ MADE = st.lists(st.tuples(st.sampled_from(["A", "B"]), st.sampled_from(range(len
 
 
 def alike(left: Any, right: Any) -> bool:
-    """Whether two inputs are equal as JSON, read literally."""
+    """Return True if two inputs are equal as JSON, read literally."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(alike(value, right[key]) for key, value in left.items())
     return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)

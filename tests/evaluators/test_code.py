@@ -26,7 +26,7 @@ REPLY: dict[str, Any] = {
 
 
 def checked(code: str, **more: Any) -> EvaluatorResult:
-    """What a Python program of this code makes of the reply."""
+    """Return the result of a Python program with this code."""
     root = more.pop("root", None)
     config = {"type": "code", "command": [sys.executable, "-S", "-E", "-c", code], "timeout_s": 60, **more}
     (result,) = agentv.score(REPLY, [config], root=root).evaluators
@@ -34,7 +34,7 @@ def checked(code: str, **more: Any) -> EvaluatorResult:
 
 
 def reason(code: str, **more: Any) -> str:
-    """Why it could not be decided."""
+    """Return the reason why it could not be decided."""
     result = checked(code, **more)
     assert (result.status, result.score) == ("error", None), result
     return str(result.details["error"])
@@ -258,7 +258,7 @@ def test_being_cancelled_ends_it() -> None:
 
 
 def _alive(words: str) -> int:
-    """How many processes have these words in their command line, but for those that look for them."""
+    """Return the number of processes with these words in their command line, without the search itself."""
     count = 0
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:

@@ -22,7 +22,7 @@ def run(reply: Any, **config: Any) -> agentv.EvaluatorResult:
 
 
 def reason(reply: Any, **config: Any) -> str:
-    """Why it could not be decided."""
+    """Return the reason why it could not be decided."""
     found = run(reply, **config)
     assert (found.status, found.score) == ("error", None)
     return str(found.details.get("error") or "; ".join(found.details["undecided"]))

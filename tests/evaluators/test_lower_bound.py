@@ -39,7 +39,7 @@ def run(response: Any, **config: Any) -> agentv.EvaluatorResult:
 
 
 def outcome(result: agentv.EvaluatorResult) -> Any:
-    """What was decided: the hit, the miss, or what stands before the place in the undecided sentence."""
+    """Return the hit, the miss, or the beginning of the undecided sentence."""
     undecided = [sentence.removesuffix(f": {SAID}") for sentence in result.details["undecided"]]
     return result.status, [*result.hits, *result.misses, *undecided]
 
@@ -434,7 +434,7 @@ def test_a_case_does_not_pass_by_a_score_that_is_not_known(threshold: float | No
 def test_a_function_sees_what_was_not_understood() -> None:
     @agentv.evaluator
     def careful(ctx: agentv.Context) -> dict[str, Any]:
-        """Whether all is known."""
+        """Return True if all is known."""
         return {"score": float(ctx.calls_complete), "misses": [str(place) for place in ctx.unread]}
 
     assert agentv.score(partly("A"), [careful()]).evaluators[0].misses == (SAID,)

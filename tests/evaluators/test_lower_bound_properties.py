@@ -134,7 +134,7 @@ def filled(draw: st.DrawFn, call: dict[str, Any]) -> dict[str, Any]:
 
 
 def hold(config: dict[str, Any], reply: Any, data: st.DataObject, added: Any) -> None:
-    """What is decided of the reply is so of a completion of it."""
+    """A decision about a reply also holds for every completion of it."""
     messages, doubtful = reply
     incomplete = agentv.score(response_of(messages, doubtful), [config]).evaluators[0]
     event(incomplete.status)

@@ -18,7 +18,7 @@ REPLY: list[Any] = [{"role": "assistant", "content": "It is sunny.", "tool_calls
 
 
 def checked(folder: Path, code: str, **more: Any) -> EvaluatorResult:
-    """What `check` of this code makes of the reply."""
+    """Return the result of the function `check` of this code."""
     (folder / "checks.py").write_text(code)
     config = {"type": "python", "function": "./checks.py:check", **more}
     (result,) = agentv.score(REPLY, [config], root=str(folder)).evaluators

@@ -134,7 +134,7 @@ def test_a_pattern_that_runs_too_long_is_an_error() -> None:
 
 
 async def widest_gap(work: Any) -> tuple[Any, float, float]:
-    """What the work comes to, how long it takes, and how long a task beside it had to wait at most."""
+    """Return the result of the work, its duration, and the longest wait of a concurrent task."""
     gaps: list[float] = []
 
     async def beat() -> None:

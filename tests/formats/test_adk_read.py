@@ -186,7 +186,7 @@ def test_nonsense_stops_nobody(item: Any) -> None:
 @given(strategies.conversations)
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_call_that_was_written_is_read(conversation: tuple[Message, ...]) -> None:
-    """What is written as events and read again has the same calls in the same order."""
+    """Calls that are written as events and read again are the same, in the same order."""
     written = [each for message in conversation for each in message.tool_calls]
     read = calls_of(decode_adk(to_adk(conversation)))
     assert [each.tool for each in read] == [each.tool for each in written]

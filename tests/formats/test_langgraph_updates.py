@@ -1,4 +1,4 @@
-"""What the `langgraph` provider gathers from updates, results of tasks and states of every shape."""
+"""Messages that the `langgraph` provider collects from updates, task results and states of every shape."""
 
 from copy import deepcopy
 from typing import Any
@@ -31,7 +31,7 @@ def said(gathered: UpdateCollector) -> list[str]:
 
 
 def gather(*updates: Any, known: tuple[str, ...] = ()) -> UpdateCollector:
-    """What is gathered of these updates, each with its namespace if it is a pair."""
+    """Return the messages of these updates; a pair has its namespace first."""
     gathered = UpdateCollector("messages", known)
     for update in updates:
         gathered.take_update(*update if isinstance(update, tuple) else (update,))

@@ -27,7 +27,7 @@ from tests.support.samples import samples
 
 HERE = Path(__file__).parent
 NO_TESTS = 5
-"""What pytest returns when it was given nothing to do."""
+"""The exit code of pytest without tests."""
 
 
 def say(text: str) -> None:

@@ -113,7 +113,7 @@ def ask(code: str, messages: tuple[Message, ...] = HISTORY[-1:], **settings: Any
 
 
 def told(response: ProviderResponse) -> list[str]:
-    """What the model was told before its last words, by the words themselves."""
+    """The messages before the last one that the model received."""
     found: list[str] = json.loads(response.text[response.text.index("[") :].replace("'", '"'))
     return found
 

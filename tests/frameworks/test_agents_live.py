@@ -25,7 +25,7 @@ REPLIES = {
     "dspy": ("agent", "wrapped", "returned"),
     "crewai": ("agent", "agent", "single", "single", "returned"),
 }
-"""What is asked: the agent itself, and functions that return what the library gives."""
+"""The targets: the agent itself, and functions that return values of the library."""
 UNCOUNTED = ("llama_index", "dspy")
 """Those that do not tell what their models cost."""
 CONVERSES = ("llama_index", "strands", "agno", "agent_framework", "haystack", "semantic_kernel")

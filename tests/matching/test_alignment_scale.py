@@ -15,7 +15,7 @@ WORTHS = st.sampled_from([(0, 0), (0, 1), (1, 1)])
 
 
 def total(pairs: list[Pair], worth: Worth) -> tuple[int, int, int]:
-    """How many pairs there are, how many limits they keep, and how many they do not break."""
+    """The number of pairs, of limits that they keep, and of limits that they do not break."""
     told = [worth.get(pair, (0, 0)) for pair in pairs]
     return len(pairs), sum(kept for kept, _ in told), sum(unbroken for _, unbroken in told)
 

@@ -51,7 +51,7 @@ def finish(*arguments: str, **options: Any) -> ProcessResult:
 
 
 def alive(pid: int) -> bool:
-    """Whether there is a process or a zombie of this number."""
+    """Return True if there is a process or a zombie of this number."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

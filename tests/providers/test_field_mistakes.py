@@ -21,7 +21,7 @@ Way = Callable[[Any], ProviderResponse]
 
 
 def ask(settings: dict[str, Any], folder: Path) -> ProviderResponse:
-    """What the target with these settings answers."""
+    """Return the reply of a target with these settings."""
     cls: Any = find_provider(settings["provider"])
     provider, problems = build(cls, json.dumps(settings).encode(), "target")
     assert provider is not None, problems

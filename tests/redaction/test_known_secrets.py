@@ -1,4 +1,4 @@
-"""Which environment variables are secrets, and which names in files are never redacted."""
+"""Environment variables that are secrets, and names in files that are never redacted."""
 
 import pytest
 

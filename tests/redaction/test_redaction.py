@@ -339,7 +339,7 @@ documents = st.recursive(
 
 
 def shape(value: Any) -> Any:
-    """What of a document redaction may not change."""
+    """Return the parts of a document that redaction must not change."""
     if isinstance(value, list):
         return [shape(item) for item in value]
     if isinstance(value, dict):

@@ -19,7 +19,7 @@ Data: TypeAlias = "Mapping[str, Json]"
 Path = tuple[str, ...]
 Pair = tuple[int, int]
 Key = str | int | tuple[int, int] | None
-"""Which constraint of its kind: a name, an expected index, (turn, entry in it), None for the only one."""
+"""Key of a constraint of its kind: a name, an expected index, (turn, entry in it), or None for the only one."""
 
 ABSENT: Final[Any] = object()
 """Stands for a value that is not there, which is not null."""
@@ -73,25 +73,25 @@ class Verdict(NamedTuple):
 
 
 def glob(pattern: str, text: str) -> bool:
-    """Whether the whole text fits a pattern in which only `*` and `?` are special."""
+    """Return True if the whole text fits a pattern in which only `*` and `?` are special."""
     parts = {"*": ".*", "?": "."}
     return re.fullmatch("".join(parts.get(c, re.escape(c)) for c in pattern), text, re.DOTALL) is not None
 
 
 def is_number(value: Json) -> bool:
-    """Whether a value is a JSON number."""
+    """Return True if a value is a JSON number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def same_scalar(left: Json, right: Json) -> bool:
-    """Whether two values, not both objects and not both arrays, are the same JSON value."""
+    """Return True if two values, not both objects and not both arrays, are the same JSON value."""
     if is_number(left) and is_number(right):
         return bool(left == right)
     return type(left) is type(right) and bool(left == right)
 
 
 def is_matcher(value: Json) -> bool:
-    """Whether an expected value is a mapping whose keys are all operators."""
+    """Return True if an expected value is a mapping whose keys are all operators."""
     return isinstance(value, dict) and bool(value) and all(key.startswith("$") for key in value)
 
 
@@ -121,34 +121,34 @@ def differences(
 
 
 def equal(left: Json, right: Json) -> bool:
-    """Whether two pieces of data are the same JSON value."""
+    """Return True if two pieces of data are the same JSON value."""
     return not differences(left, right, matchers=False)
 
 
 def fits(matcher: Data, actual: Json) -> bool:
-    """Whether all operators of a matcher hold for a value that is there."""
+    """Return True if all operators of a matcher hold for a value that is there."""
     return all(OPERATORS[name](operand, actual) for name, operand in matcher.items())
 
 
 def comparable(left: Json, right: Json) -> bool:
-    """Whether two values are two numbers or two strings."""
+    """Return True if two values are two numbers or two strings."""
     return (is_number(left) and is_number(right)) or (isinstance(left, str) and isinstance(right, str))
 
 
 def contains(operand: Json, actual: Json) -> bool:
-    """Whether a string has a substring, an array an element, an object a key."""
+    """Return True if a string has a substring, an array an element, an object a key."""
     if isinstance(actual, list):
         return any(equal(operand, item) for item in actual)
     return isinstance(actual, str | dict) and isinstance(operand, str) and operand in actual
 
 
 def near(operand: Json, actual: Json) -> bool:
-    """Whether a number is no further from another than allowed, that distance included."""
+    """Return True if a number is no further from another than allowed, that distance included."""
     return is_number(actual) and abs(actual - operand["value"]) <= operand["within"]
 
 
 def has_type(operand: Json, actual: Json) -> bool:
-    """Whether a value is of the JSON type, or one of the JSON types, named."""
+    """Return True if a value is of the JSON type, or one of the JSON types, named."""
     names = operand if isinstance(operand, list) else [operand]
     kinds = {
         "string": isinstance(actual, str),
@@ -197,7 +197,7 @@ class Call(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What is known about the calls made, from one source."""
+    """The calls that are known from one source."""
 
     source: Literal["messages", "trace", "summary", "nothing"]
     calls: list[Call]
@@ -275,7 +275,7 @@ def owner_of(
     made: Sequence[Data],
     results: Sequence[Data | None],
 ) -> int | None:
-    """Which earlier call a result belongs to."""
+    """Return the earlier call that a result belongs to."""
     by_id = [i for i, call in enumerate(made) if result.get("id") is not None and call.get("id") == result["id"]]
     # reading: "the last call without one" is the last without an output or a result; a result whose id no
     # call has goes there too
@@ -331,13 +331,13 @@ def rule_of(name: str, rules: Rules) -> Data:
 
 
 def mode_of(entry: Data, name: str, rules: Rules) -> str | list[str]:
-    """How the input of a call of this name is compared: as the entry, the tool rule or the evaluator says."""
+    """Return the input match mode for a call of this name: of the entry, the tool rule or the evaluator."""
     mode: str | list[str] = entry.get("input_match", rule_of(name, rules).get("input_match", rules.input_match))
     return mode
 
 
 def same_tool(entry: Data, call: Call, rules: Rules) -> bool:
-    """Whether a call has a name, and the one expected."""
+    """Return True if a call has a name, and the one expected."""
     if call.tool is None:
         return False
     return glob(entry["tool"], call.tool) if rules.globs else bool(entry["tool"] == call.tool)
@@ -386,7 +386,7 @@ def sides(entry: Data, call: Call, rules: Rules) -> tuple[Json, Json]:
 
 
 def at_path(value: Json, path: str) -> Json:
-    """What stands at a dotted path, `ABSENT` when nothing does."""
+    """Return the value at a dotted path, or `ABSENT`."""
     for segment in path.split("."):
         if isinstance(value, dict) and segment in value:
             value = value[segment]
@@ -437,7 +437,7 @@ def entry_differences(entry: Data, call: Call, rules: Rules) -> set[Path]:
 
 
 def matches(entry: Data, call: Call, rules: Rules) -> bool:
-    """Whether a call is what an entry expects."""
+    """Return True if a call is what an entry expects."""
     return same_tool(entry, call, rules) and not entry_differences(entry, call, rules)
 
 
@@ -464,14 +464,14 @@ def argument_share(entry: Data, call: Call, rules: Rules) -> float | None:
 
 
 class Board(NamedTuple):
-    """Everything an alignment of expected units (calls or turns) with actual ones depends on."""
+    """The data on which an alignment of expected units (calls or turns) with actual ones depends."""
 
     fit: list[list[bool]]
-    """Whether expected unit i and actual unit j match."""
+    """True if expected unit i and actual unit j match."""
     durations: list[list[Key]]
     """The `max_duration_ms` constraints of expected unit i."""
     times: dict[tuple[int, int], dict[Key, float | None]]
-    """How those constraints end when i is aligned with j."""
+    """Return the outcomes of these constraints when i is aligned with j."""
     n_actual: int
 
 
@@ -491,7 +491,7 @@ def alignments(fit: Sequence[Sequence[bool]], *, ordered: bool) -> Iterator[tupl
 
 
 def duration_values(board: Board, pairs: Sequence[Pair]) -> dict[Key, float | None]:
-    """How every `max_duration_ms` ends under an alignment."""
+    """Return the outcome of every `max_duration_ms` under an alignment."""
     values: dict[Key, float | None] = {key: 0.0 for keys in board.durations for key in keys}
     for pair in pairs:
         values.update(board.times[pair])
@@ -531,7 +531,7 @@ def call_board(entries: Sequence[Data], calls: Sequence[Call], rules: Rules) -> 
 
 
 def within(entry: Data, call: Call) -> float | None:
-    """Whether a call took no longer than its entry allows, None when its time or the limit is not known."""
+    """Return True if a call took no longer than its entry allows, None when its time or the limit is not known."""
     if call.duration_ms is None or "max_duration_ms" not in entry:
         return None
     return 1.0 if call.duration_ms <= entry["max_duration_ms"] else 0.0
@@ -551,7 +551,7 @@ def turn_board(turns: Sequence[Sequence[Data]], actual: Sequence[Sequence[Call]]
 
 
 def inner_pairs(entries: Sequence[Data], calls: Sequence[Call], rules: Rules) -> list[Pair] | None:
-    """How the calls of a turn meet the expected ones of a turn one to one, None when they do not."""
+    """Return a one-to-one matching of the calls of a turn with the expected ones, or None."""
     if len(entries) != len(calls):
         return None
     board = call_board(entries, calls, rules)
@@ -626,7 +626,7 @@ def gap_pairs(
 
 
 class Section(NamedTuple):
-    """What `expected` contributes: its constraints and the details."""
+    """Return the constraints and the details of `expected`."""
 
     holds: list[Hold]
     matched: set[int] | None = None
@@ -642,7 +642,7 @@ class Section(NamedTuple):
 
 
 class Fractions(NamedTuple):
-    """How much of an alignment is matched."""
+    """Return the matched fraction of an alignment."""
 
     precision: float
     recall: float
@@ -658,7 +658,7 @@ def fractions(matched: int, expected: int, made: int) -> Fractions:
 
 
 def mode_holds(mode: str, matched: int, expected: int, made: int) -> bool:
-    """Whether a mode holds for the size of its best alignment."""
+    """Return True if a mode holds for the size of its best alignment."""
     all_expected, all_made = matched == expected, matched == made
     if mode in ("exact", "unordered"):
         return all_expected and all_made
@@ -692,7 +692,7 @@ def counted(config: Data, calls: Sequence[Call]) -> list[Call]:
 
 
 def calls_option(config: Data) -> Mapping[str, str]:
-    """Which statuses count, as far as it is written."""
+    """Return the statuses that count, as written."""
     # reading: as `(alias: args)` is for `input`, `(alias: failed)` is for the key on its line, `calls`
     option: Mapping[str, str] = config.get("calls", config.get("failed", {}))
     return option
@@ -749,7 +749,7 @@ def aligned(
 
 
 def details(board: Board, pairs: Sequence[Pair], more: Reasons, positions: Sequence[int]) -> Section:
-    """What an alignment and its reasons say, unit by unit."""
+    """Return the details of an alignment and its reasons, unit by unit."""
     n, m = len(board.fit), board.n_actual
     verdicts = {
         **dict.fromkeys(more.mismatch, "mismatch"),
@@ -861,7 +861,7 @@ def summary_section(config: Data, counts: Mapping[str, int]) -> Section:
 
 
 def name_only(entry: Data, names: Sequence[str], rules: Rules) -> bool:
-    """Whether an entry is decided by the name of a call."""
+    """Return True if an entry is decided by the name of a call."""
     # reading: `max_duration_ms` is a constraint of its own and no part of the match; an input that is not
     # compared asks for nothing
     fitting = [name for name in names if glob(entry["tool"], name)] or [entry["tool"]]
@@ -898,7 +898,7 @@ def count_holds(config: Data, known: Evidence) -> list[Hold]:
 
 
 def section_of(config: Data, known: Evidence) -> Section:
-    """What `expected` contributes, whatever the source."""
+    """Return the contribution of `expected`, for any source."""
     if known.counts:
         return summary_section(config, known.counts)
     calls = counted(config, known.calls)
@@ -943,7 +943,7 @@ def no_data() -> Verdict:
 
 
 def judge(config: Data, reply: Data) -> Verdict:
-    """What a valid `tool_trajectory` says about a reply."""
+    """Return the verdict of a valid `tool_trajectory` about a reply."""
     known = evidence(reply)
     if known.source == "nothing":
         return no_data()
@@ -957,7 +957,7 @@ def judge_expected_messages(
     reply: Data,
     config: Data | None = None,
 ) -> Verdict:
-    """What Pattern A says about a reply."""
+    """Return the verdict of `expected_messages` about a reply."""
     known, threshold = evidence(reply), (config or {}).get("threshold", 1.0)
     raw = [
         call
@@ -993,14 +993,14 @@ class Turn(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """What a reply may hold where it was not understood, from small alphabets."""
+    """Possible contents of the parts that were not understood, from small alphabets."""
 
     calls: Sequence[Data]
     """The calls that may have been made."""
     names: Sequence[str] = ("A", "B", "C", "other")
-    """What a call without a name may be called."""
+    """Possible names of a call without a name."""
     results: Sequence[Data] = ({"status": "ok"}, {"status": "error"})
-    """What the result of a call may be that has neither `output` nor `status` nor `error`."""
+    """Possible results of a call that has neither `output` nor `status` nor `error`."""
 
 
 def completions(turns: Sequence[Turn], unknown: Unknown, most: int = 2) -> list[tuple[Turn, ...]]:
@@ -1043,7 +1043,7 @@ def messages_of(turns: Sequence[Turn]) -> list[dict[str, Json]]:
 
 
 def judge_partly(config: Data, turns: Sequence[Turn], unknown: Unknown, most: int = 2) -> Verdict:
-    """What a `tool_trajectory` says about a partly understood reply: a constraint is decided if all replies agree."""
+    """Return the verdict about a partly understood reply: a constraint is decided if all possible replies agree."""
     found: list[list[Hold]] = []
     for reply in completions(turns, unknown, most):
         # The assistant said something too, so that a reply without calls is known to have made none.
@@ -1072,12 +1072,12 @@ ENTRY_KEYS: Final = {"tool", "input", "args", "output", "input_match", "max_dura
 
 
 def config_errors(config: Data) -> bool:
-    """Whether a `tool_trajectory` is an authoring error."""
+    """Return True if a `tool_trajectory` is an authoring error."""
     return next(config_problems(config), None) is not None
 
 
 def config_problems(config: Data) -> Iterator[str]:
-    """What is wrong with a `tool_trajectory`, in a few words each."""
+    """Return the mistakes of a `tool_trajectory`, in a few words each."""
     if not config.keys() <= COMMON_KEYS | CONSTRAINTS | OPTIONS:
         yield "unknown key"
     if not config.keys() & CONSTRAINTS:
@@ -1101,7 +1101,7 @@ def config_problems(config: Data) -> Iterator[str]:
 
 
 def count_problems(config: Data) -> Iterator[str]:
-    """What is wrong with the counts."""
+    """Return the mistakes of the counts."""
     least, most = config.get("minimums", {}), config.get("maximums", {})
     numbers = [*least.values(), *most.values()]
     if any(not isinstance(number, int) or isinstance(number, bool) or number < 0 for number in numbers):
@@ -1113,7 +1113,7 @@ def count_problems(config: Data) -> Iterator[str]:
 
 
 def expected_problems(config: Data) -> Iterator[str]:
-    """What is wrong with `expected` and the options that go with it."""
+    """Return the mistakes of `expected` and of the options that belong to it."""
     by_turn = config.get("unit", "call") in ("step", "turn")
     if not all(isinstance(unit, dict) or (by_turn and isinstance(unit, list)) for unit in config["expected"]):
         yield "an expected call is a mapping"
@@ -1136,12 +1136,12 @@ def expected_problems(config: Data) -> Iterator[str]:
 
 
 def input_match_ok(mode: Json) -> bool:
-    """Whether this is a way to compare inputs."""
+    """Return True if this is a way to compare inputs."""
     return mode in INPUT_MATCHES or (isinstance(mode, list) and all(isinstance(path, str) for path in mode))
 
 
 def entry_problems(entry: Data, config: Data) -> Iterator[str]:
-    """What is wrong with one expected call."""
+    """Return the mistakes of one expected call."""
     if not isinstance(entry.get("tool"), str):
         yield "an expected call names its tool"
     if not entry.keys() <= ENTRY_KEYS or entry.keys() >= {"input", "args"}:
@@ -1160,7 +1160,7 @@ def entry_problems(entry: Data, config: Data) -> Iterator[str]:
 
 
 def path_problems(entries: Sequence[Data], rules: Rules) -> Iterator[str]:
-    """Which lists of paths name one that no expected input they apply to holds."""
+    """Return the lists of paths with a path that no expected input contains."""
     free = [entry for entry in entries if "input_match" not in entry]
 
     def is_glob(name: str) -> bool:
@@ -1190,7 +1190,7 @@ def path_problems(entries: Sequence[Data], rules: Rules) -> Iterator[str]:
 
 
 def value_ok(value: Json) -> bool:
-    """Whether all matchers in an expected value are well-formed."""
+    """Return True if all matchers in an expected value are well-formed."""
     if isinstance(value, list):
         return all(value_ok(item) for item in value)
     if not isinstance(value, dict):
@@ -1201,7 +1201,7 @@ def value_ok(value: Json) -> bool:
 
 
 def operand_ok(name: str, operand: Json) -> bool:
-    """Whether an operator can work with its operand."""
+    """Return True if an operator can work with its operand."""
     if name in ("$any", "$literal", "$contains", "$not"):
         return operand is True if name == "$any" else name != "$not" or value_ok(operand)
     if name in ("$regex", "$glob"):
@@ -1221,7 +1221,7 @@ def operand_ok(name: str, operand: Json) -> bool:
 
 
 def regex_ok(pattern: str) -> bool:
-    """Whether a pattern compiles."""
+    """Return True if a pattern compiles."""
     try:
         re.compile(pattern)
     except re.error:

@@ -1,4 +1,4 @@
-"""Which small configurations and replies are worth comparing?
+"""Strategies for small configurations and replies.
 
 Replies are grown from the configuration they are judged by, so that matches, near misses, repeats, ties and
 reorderings are the rule. Where the specification leaves a choice open that no test should hang on, nothing is
@@ -125,7 +125,7 @@ def matchers() -> st.SearchStrategy[dict[str, Json]]:
 
 
 def expected_values() -> st.SearchStrategy[Json]:
-    """What may stand on the expected side: data, a matcher, or data around a matcher."""
+    """Values of the expected side: data, a matcher, or data around a matcher."""
     around = st.one_of(matchers().map(lambda matcher: {"b": matcher}), matchers().map(lambda matcher: [matcher, 1]))
     return st.one_of(values(), values(), matchers(), around)
 
@@ -620,7 +620,7 @@ def replies(
 
 
 def turn_sizes(config: Mapping[str, Json]) -> list[int]:
-    """How many calls the expected turns have, none when turns do not matter."""
+    """Return the numbers of calls of the expected turns, or none if turns do not matter."""
     if config.get("unit") != "turn":
         return []
     return [len(unit) if isinstance(unit, list) else 1 for unit in config.get("expected", [])]

@@ -15,7 +15,7 @@ CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_t
 
 
 def compare(result: agentv.EvaluatorResult, verdict: oracle.Verdict) -> None:
-    """Everything that the specification fixes, except the words."""
+    """Return all that the specification fixes, except the sentences."""
     note(f"ours: {result}")
     note(f"oracle: {verdict}")
     details: dict[str, Any] = result.details

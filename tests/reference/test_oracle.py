@@ -56,7 +56,7 @@ def trajectory(mode: str | None = None, expected: list[Json] | None = None, **mo
 
 
 def one(entry: Json, call: Json, **more: Json) -> bool:
-    """Whether one entry matches one call."""
+    """Return True if one entry matches one call."""
     config = trajectory("any_order", [{"tool": "t", **entry}], **more)
     assert not config_errors(config), config
     return judge(config, said({"tool": "t", **call})).n_matched == 1
@@ -583,7 +583,7 @@ def test_expected_messages_pairs() -> None:
 
 
 def check_laws(result: Verdict) -> None:
-    """What is true of every verdict."""
+    """Check the invariants of every verdict."""
     decided = [hold.value for hold in result.holds if hold.value is not None]
     assert all(0 <= value <= 1 for value in decided)
     if result.score is not None:
@@ -622,7 +622,7 @@ def test_laws_of_expected_messages(example: strategies.MessagesExample) -> None:
 @CHECK
 @given(strategies.message_examples())
 def test_order_of_modes(example: strategies.Example) -> None:
-    """What holds in a strict mode holds in the looser ones."""
+    """A trajectory that meets a strict mode also meets the looser ones."""
     if "expected" not in example.config:
         return
     holding = {

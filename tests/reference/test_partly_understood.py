@@ -86,7 +86,7 @@ def read_calls(*, named: bool = True) -> st.SearchStrategy[tuple[dict[str, Json]
 
 
 def compare(result: agentv.EvaluatorResult, verdict: Verdict) -> None:
-    """What all replies agree on is decided, and nothing else."""
+    """A constraint is decided if and only if all replies agree on it."""
     compare_decided(result, verdict)
     assert result.score == pytest.approx(verdict.score)
     assert len(result.details["undecided"]) == sum(hold.value is None for hold in verdict.holds)

@@ -15,7 +15,7 @@ from tests.support.events import HOSTILE, errored, failed, passed, tell
 
 
 def obeyed(log: str) -> list[tuple[str, dict[str, str], str]]:
-    """What the runner makes of a log: a line that begins with `::` after any spaces, or has `##[name]` in it."""
+    """Return the commands that the runner finds in a log: lines beginning with `::` or containing `##[name]`."""
     found = []
     for line in re.split(r"\r\n|\r|\n", log):
         command = re.match(r"\s*::(?P<name>[^ :]+)(?: (?P<properties>[^:]*))?::(?P<data>.*)", line)

@@ -1,4 +1,4 @@
-"""What a person reads."""
+"""Output on the terminal."""
 
 import io
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which source tells what was called, and what is said about it."""
+"""The source of the calls of a reply, and warnings about it."""
 
 from pathlib import Path
 from typing import Any

@@ -22,7 +22,7 @@ from agentv.scoring.statistics import (
 
 @st.composite
 def counts(draw: st.DrawFn) -> tuple[int, int]:
-    """How many runs were measured, and how many of them passed."""
+    """The number of runs that were measured, and of those that passed."""
     measured = draw(st.integers(1, 2_000))
     return measured, draw(st.integers(0, measured))
 

@@ -1,4 +1,4 @@
-"""What several tests of eval files need."""
+"""Fixtures of several tests of eval files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Who judges: a target of the eval or of the project, named where it is asked or once for all."""
+"""Targets that judge: of the eval or of the project, named by an evaluator or as the default."""
 
 from pathlib import Path
 from typing import Any

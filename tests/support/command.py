@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 class Result(NamedTuple):
-    """What a user sees of a finished command."""
+    """The output and exit code of a finished command."""
 
     code: int
     out: str
@@ -38,7 +38,7 @@ class Command:
     def __init__(self, folder: Path, temporary: Path) -> None:
         self.folder = folder
         self.temporary = temporary
-        """Where everything it starts makes its temporary files."""
+        """The folder for temporary files of the command and its child processes."""
 
     def __call__(self, *args: str, env: Mapping[str, str] | None = None) -> Result:
         """Run it to its end in this process; all output must be UTF-8."""
@@ -144,7 +144,7 @@ def wait_for(condition: Callable[[], Any], what: str) -> Any:
 
 
 def read_until(process: subprocess.Popen[bytes], words: bytes) -> bytes:
-    """What a command wrote to standard error up to the line with these words."""
+    """Return the standard error of a command up to the line with these words."""
     assert process.stderr is not None
     told = b""
     while words not in told:
@@ -182,7 +182,7 @@ def cases(*names: str, check: Json | None = None, **more: Any) -> list[Json]:
 
 
 def statuses(records: list[Json]) -> dict[str, str]:
-    """How each case ended."""
+    """Return the status of each case."""
     return {record["case_id"]: record["status"] for record in records}
 
 

@@ -26,7 +26,7 @@ def part(name: str) -> st.SearchStrategy[Any]:
 
 
 def documents(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
-    """What the schema allows, though not all of it: lists are short, and few of many optional keys are there."""
+    """Data that the schema allows: lists are short, and few of many optional keys are present."""
     if "$ref" in schema:
         name = schema["$ref"].removeprefix("#/$defs/")
         if "not" in schema:
@@ -95,7 +95,7 @@ SHAPE = re.compile(r"(^|: )(unknown key|required(?! with)|[Ee]xpected (?!the |tr
 
 
 def problems_of(data: Any) -> tuple[Problem, ...]:
-    """What the loader has to say; anything but a `SpecError` is a bug."""
+    """Return the problems that the loader reports; any exception other than a `SpecError` is a bug."""
     try:
         load_data(data)
     except SpecError as error:

@@ -1,4 +1,4 @@
-"""What a reporter is told, made from few words."""
+"""Builders of the events that reporters receive."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

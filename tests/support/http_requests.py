@@ -25,7 +25,7 @@ def made(**settings: Any) -> Http:
 
 
 def problems_of(**settings: Any) -> list[str]:
-    """Everything that is wrong with these settings."""
+    """Return all problems of these settings."""
     text, wrong = to_json({"provider": "http", "name": "agent", **settings}, "")
     assert text is not None, wrong
     provider, wrong = build(Http, text, "target")
@@ -58,7 +58,7 @@ def ask_all(url: str, requests: Sequence[Request], **settings: Any) -> list[Prov
 
 
 def error_of(response: ProviderResponse) -> ResponseError:
-    """Why it failed."""
+    """Return the error."""
     assert not response.success
     assert response.error is not None
     return response.error

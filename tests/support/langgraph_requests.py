@@ -1,4 +1,4 @@
-"""How tests ask a graph, and look at what the server knows."""
+"""Requests of tests to a graph, and to the server about its threads."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ def target(server: str, **settings: Any) -> LangGraph:
 
 
 def question(*texts: str, thread_id: str | None = None) -> Request:
-    """What a user and an assistant said in turns."""
+    """Return messages of a user and an assistant in turns."""
     messages = [Message(role="assistant" if at % 2 else "user", content=text) for at, text in enumerate(texts)]
     return Request(id="case", input_messages=tuple(messages), thread_id=thread_id)
 
@@ -36,7 +36,7 @@ def reply(provider: LangGraph, *texts: str, thread_id: str | None = None) -> Pro
 
 
 def look(server: str, path: str, method: str = "GET", body: Any = None) -> Any:
-    """What the server says; `None` when it does not know of such a thing."""
+    """Return the reply of the server; `None` if it does not know the resource."""
     connection = HTTPConnection(server.removeprefix("http://"), timeout=10)
     try:
         headers = {"x-api-key": KEY, "content-type": "application/json"}
@@ -49,5 +49,5 @@ def look(server: str, path: str, method: str = "GET", body: Any = None) -> Any:
 
 
 def statuses(server: str, thread_id: str | None) -> list[str]:
-    """How the thread's runs are, the latest first."""
+    """Return the statuses of the thread's runs, the latest first."""
     return [run["status"] for run in look(server, f"threads/{thread_id}/runs") or ()]

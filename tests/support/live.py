@@ -9,7 +9,7 @@ from tests.support.shapes import differences
 
 
 class Finding(NamedTuple):
-    """What became of one sample."""
+    """The outcome of one sample."""
 
     name: str
     lost: tuple[str, ...] = ()
@@ -17,19 +17,19 @@ class Finding(NamedTuple):
     unread: tuple[str, ...] = ()
     """Facts that are not read as expected, and were not before."""
     changes: tuple[str, ...] = ()
-    """How its shape differs from the committed one's."""
+    """The differences of its shape from the committed sample."""
     is_new: bool = False
     is_gone: bool = False
 
 
 class Report(NamedTuple):
-    """What became of the samples of one system."""
+    """The outcomes of the samples of one system."""
 
     system: str
     version: str = ""
     findings: tuple[Finding, ...] = ()
     problem: str = ""
-    """Why it was not run, or not to its end."""
+    """The reason why it did not run to its end."""
 
     @property
     def lost(self) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""How tests put one question to a provider."""
+"""Requests of tests to a provider."""
 
 import asyncio
 from typing import Any
@@ -26,7 +26,7 @@ def ask(provider: Provider, *messages: str | Message, **request: Any) -> Provide
 
 
 def error_of(response: ProviderResponse) -> ResponseError:
-    """Why it failed, which it must have."""
+    """Return the error of a request that must fail."""
     assert not response.success
     assert response.error is not None
     return response.error

@@ -25,11 +25,11 @@ class Sample(NamedTuple):
     made_by: str
     version: str
     is_recorded: bool = True
-    """Whether a script of `tests/data/record` makes it."""
+    """True if a script of `tests/data/record` makes it."""
 
     @property
     def system(self) -> str:
-        """Whose reply it is."""
+        """The system that sent the reply."""
         return self.name.partition(".")[0]
 
     @property
@@ -95,7 +95,7 @@ def _event(event: dict[str, Any]) -> StreamEvent:
 
 
 class Agreement(NamedTuple):
-    """Which facts of a sample are read as they are expected; `None` where there is nothing to compare."""
+    """Return for each fact of a sample if it is read correctly; `None` if there is nothing to compare."""
 
     calls: bool | None
     """The tools and inputs of all calls, in order; for a reply without any, that it is known to have made none."""

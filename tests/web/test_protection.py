@@ -1,4 +1,4 @@
-"""Who may ask the viewer, and what every answer says to the browser."""
+"""Protection of the viewer: allowed hosts and origins, and the headers of every response."""
 
 from collections.abc import Iterator
 

@@ -103,7 +103,7 @@ class EvalCase(pytest.Item):
         self.is_left_out = False
         """True if other cases say `only`."""
         self.failure: FailureText | None = None
-        """Why it did not pass."""
+        """The reason why it did not pass."""
         self._finished: RunFinished | None = None
         place = planned.case.location
         # Resolved here, because a test may change the working directory.

@@ -92,7 +92,7 @@ class EvalRunner:
         self._prepared: PreparedExecution | None = None
         """The targets opened so far, and the judges of the eval."""
         self._errors: dict[str, str] = {}
-        """Why targets cannot be asked, by name."""
+        """The reasons why targets cannot be asked, by name."""
         self._judge_cache = ExitStack()
         self._execution_id = new_id()
         self.redactors: dict[str, Redactor] = {}

@@ -1,4 +1,4 @@
-"""Whatever a configuration holds: converting it never raises, loses no test case, and gives valid evals."""
+"""Converting any configuration never raises, loses no test case, and gives valid evals."""
 
 import json
 import tempfile

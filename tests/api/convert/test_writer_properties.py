@@ -1,4 +1,4 @@
-"""Whatever is written is read back as the same data, by the reader of eval files."""
+"""Written YAML is read back as the same data by the reader of eval files."""
 
 from typing import Any
 

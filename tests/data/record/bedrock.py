@@ -24,7 +24,7 @@ def checked(service: str, shape: str, data: Any) -> Any:
 
 
 def answer(step: Step) -> dict[str, Any]:
-    """What `client.converse(...)` returns."""
+    """Return the result of `client.converse(...)`."""
     blocks: list[dict[str, Any]] = (
         [{"reasoningContent": {"reasoningText": {"text": step.thought, "signature": "c2lnbmF0dXJl"}}}]
         if step.thought

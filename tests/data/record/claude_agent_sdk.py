@@ -11,7 +11,7 @@ SESSION = "session_1"
 
 
 def lines_of(scenario: str, results: list[list[dict[str, Any]]], **more: Any) -> list[dict[str, Any]]:
-    """What `claude -p --output-format stream-json --verbose` prints, one object per line."""
+    """Return the output of `claude -p --output-format stream-json --verbose`, one object per line."""
     init = {
         "type": "system",
         "subtype": "init",

@@ -1,4 +1,4 @@
-"""What every recording script needs: the scenarios' words and numbers, fixed ids and times, and one way to save."""
+"""Shared by recording scripts: texts and numbers of the scenarios, fixed ids and times, and saving."""
 
 import json
 import os
@@ -51,7 +51,7 @@ QUESTIONS = {
 
 @dataclass(frozen=True)
 class Step:
-    """What a scripted model says in one step: calls as (id, tool, input), or a text."""
+    """One step of a scripted model: calls as (id, tool, input), or a text."""
 
     given: int
     made: int
@@ -89,7 +89,7 @@ _PLACE = re.compile(r"(?:/(?:work|root|home|tmp|usr|opt|Users)/)[^\s\"']*")
 
 
 def weather(city: str) -> str:
-    """What the tool `get_weather` does in every scenario."""
+    """Return the result of the tool `get_weather`."""
     if city not in WEATHER:
         message = f"no such city: {city}"
         raise ValueError(message)
@@ -97,7 +97,7 @@ def weather(city: str) -> str:
 
 
 def time_in(zone: str) -> str:
-    """What the tool `get_time` does in every scenario."""
+    """Return the result of the tool `get_time`."""
     return "12:00" if zone == "Europe/Rome" else "11:00"
 
 
@@ -149,7 +149,7 @@ def expect(
     usage: dict[str, int] | None = None,
     thread_id: str | None = None,
 ) -> dict[str, Any]:
-    """What a reader must find. `calls` None: this form tells nothing about calls."""
+    """The facts that a reader must find. `calls` is None if this form does not report calls."""
     return {"calls": calls, "text": text, "usage": usage, "thread_id": thread_id}
 
 

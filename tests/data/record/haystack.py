@@ -44,7 +44,7 @@ def plain(value: Any) -> Any:
 
 
 def underscored(message: dict[str, Any]) -> dict[str, Any]:
-    """What versions from 2.9 to 2.11 wrote; today's still read it."""
+    """The format of versions 2.9 to 2.11, which later versions still read."""
     old = {f"_{key}": message[key] for key in ("role", "content", "name", "meta")}
     assert ChatMessage.from_dict(old) == ChatMessage.from_dict(message)
     return old

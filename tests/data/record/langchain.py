@@ -211,7 +211,7 @@ def approvals() -> None:
 
 
 def openai_models() -> None:
-    """What the model of langchain-openai makes of bodies of OpenAI."""
+    """Return the messages that langchain-openai makes of OpenAI's bodies."""
     os.environ["OPENAI_API_KEY"] = wire.KEY
 
     def model(client: httpx.MockTransport, **more: Any) -> ChatOpenAI:

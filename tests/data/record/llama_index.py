@@ -143,7 +143,7 @@ def settled(events: list[Any]) -> list[Any]:
 
 
 def shown(output: Any) -> Any:
-    """What most users return. Its field `tool_calls` is of a class without outputs, so dumping it loses them."""
+    """The value that most users return. Its field `tool_calls` is of a class without outputs, so a dump loses them."""
     return output.model_dump(mode="json")
 
 

@@ -13,7 +13,7 @@ THEN = {"created_at": datetime(2026, 1, 1, tzinfo=UTC), "completed_at": datetime
 
 
 def entries(scenario: str) -> list[Any]:
-    """What a conversation holds after the question: calls, results that the client appended, the answer."""
+    """Return the messages after the question: calls, results that the client appended, the answer."""
     shown: list[Any] = []
     for index, step in enumerate(script(scenario), 1):
         thought: list[Any] = [m.ThinkChunk(thinking=[m.TextChunk(text=step.thought)])] if step.thought else []

@@ -347,7 +347,7 @@ responses()
 
 
 def several_streams() -> None:
-    """What a loop that streams each of its turns gathers in one list."""
+    """Return the list of a loop that streams each of its turns."""
     events: list[Any] = []
     chunks: list[Any] = []
     for number, step in enumerate(script("call"), 1):

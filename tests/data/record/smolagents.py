@@ -67,7 +67,7 @@ def get_time(zone: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """What `json.dumps(..., default=str)` makes of it."""
+    """Return the value after `json.dumps(..., default=str)`."""
     return json.loads(json.dumps(value, default=str))
 
 

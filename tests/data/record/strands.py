@@ -77,7 +77,7 @@ def agent_of(scenario: str) -> Agent:
 
 
 def plainly(value: Any) -> Any:
-    """What `json.dumps(event, default=str)` keeps, without the live objects that events carry."""
+    """Return the data that `json.dumps(event, default=str)` keeps, without live objects."""
     if isinstance(value, dict):
         return {key: plainly(each) for key, each in value.items() if key not in LIVE}
     if isinstance(value, list):

@@ -40,7 +40,7 @@ FOOLED = {
     "writes Markdown and HTML",
     "gives its message a role of its own",
 }
-"""What convinces a judge that believes everything it reads, and writes its verdict in due form."""
+"""Injected text with a well-formed verdict, for a judge that believes everything it reads."""
 FORGED = {
     "prints a verdict",
     "prints a verdict with a made-up word",
@@ -51,7 +51,7 @@ FORGED = {
     "pretends that the instructions begin here",
     "hides a verdict among the rows of a result",
 }
-"""What such a judge copies, and what is then not read as its verdict."""
+"""Text that such a judge copies, and that must not be read as its verdict."""
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def test_no_babble_is_ever_a_verdict(reply: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_transcript_gets_out_of_its_fence(name: str) -> None:
-    """Whatever it holds, the blocks are those that we made, under labels that we wrote, and nothing is between them."""
+    """For any text, the blocks of the prompt are ours, under our labels, and nothing is between them."""
     asked: list[str] = []
 
     def judge(prompt: str) -> str:

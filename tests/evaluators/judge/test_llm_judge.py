@@ -31,7 +31,7 @@ def item(name: str, *, met: bool = True, quote: str = "refunded order", **more: 
 
 
 def judged(config: Json, *items: Json, reply: Any = REPLY, **options: Any) -> EvaluatorResult:
-    """What comes of it when the judge says this."""
+    """Return the result for this reply of the judge."""
     judge = scripted({"items": list(items)})
     return agentv.score(reply, [{"type": "llm_judge", **config}], judge=judge, **options).evaluators[0]
 

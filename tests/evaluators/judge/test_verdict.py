@@ -1,4 +1,4 @@
-"""What counts as a verdict and as a quotation: replies that are almost right, and words that are not the agent's."""
+"""Verdicts and quotations: replies that are almost valid, and words that are not the agent's."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Whatever a reply and its expectations are made of, the short way of `agentv.score` says what the long way says."""
+"""The fast path of `agentv.score` gives the same result as the general path."""
 
 import asyncio
 from copy import deepcopy

@@ -31,7 +31,7 @@ TOOLS = {"A": ToolRule(defaults={"x": 1}), "B*": ToolRule(ignore=["y"]), "C": To
 
 
 def expectations(tools: dict[str, ToolRule] | None) -> list[Expectation]:
-    """Everything that an entry can ask for."""
+    """Entries with every key."""
     modes: list[Any] = ["exact", "partial", "subset", "ignore", ["x"]]
     inputs = [
         {},

@@ -16,7 +16,7 @@ Turns = list[list[Call]]
 
 
 def score(reply: Any, **config: Any) -> float | None:
-    """What the check is worth."""
+    """Return the score of the check."""
     result = agentv.score(reply, [{"type": "tool_trajectory", **config}])
     assert result.warnings == ()
     return result.score

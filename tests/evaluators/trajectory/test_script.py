@@ -67,7 +67,7 @@ def test_what_was_told_of_one_run_stays_when_another_is_scored() -> None:
 
 
 class Unequal:
-    """What some numeric libraries do: asked whether it is equal to something, it refuses."""
+    """A value like those of some numeric libraries, whose comparison raises."""
 
     def __eq__(self, other: object) -> bool:
         msg = "ambiguous"

@@ -44,7 +44,7 @@ def pairs_program(folder: Path, **more: Any) -> dict[str, Any]:
 
 
 def shown_pairs(folder: Path) -> list[str]:
-    """What the program was asked so far."""
+    """Return the questions that the program has received."""
     path = folder / "pairs.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 

@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 class Prompt:
-    """What a judge was sent, taken apart as a careful reader would."""
+    """The parsed prompt of a judge."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -31,7 +31,7 @@ class Prompt:
         ]
 
     def data(self, label: str) -> Iterator[str]:
-        """What stands in blocks whose label holds these words."""
+        """Return the texts of the blocks whose label contains these words."""
         return (data for name, data in self.blocks if label in name)
 
     @property

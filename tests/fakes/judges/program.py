@@ -34,6 +34,6 @@ def judge_program(folder: Path, **settings: Any) -> dict[str, Any]:
 
 
 def asked(folder: Path) -> list[str]:
-    """What the judge was asked so far."""
+    """Return the questions that the judge has received."""
     path = folder / "asked.jsonl"
     return [json.loads(line)["prompt"] for line in path.read_text().splitlines()] if path.exists() else []

@@ -1,4 +1,4 @@
-"""What can go wrong with a reply, each under the name of a model."""
+"""Faulty replies, each under the name of a model."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What the server's models answer: chosen by the model's name, and always the same."""
+"""Fixed replies of the server's models, by the name of the model."""
 
 import json
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ class Call(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What a reply cost: `read` and `wrote` hold everything, the others are parts of them."""
+    """The tokens of a reply: `read` and `wrote` are totals, the others are parts of them."""
 
     read: int = 12
     wrote: int = 7
@@ -23,18 +23,18 @@ class Counts(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What a model says."""
+    """The reply of a model."""
 
     text: str | None = None
     calls: tuple[Call, ...] = ()
     thought: str | None = None
     refusal: str | None = None
     search: str | None = None
-    """What the vendor's own search was asked before the text was written."""
+    """The query of the vendor's own search before the text."""
     remote: str | None = None
-    """What a tool that the vendor calls by itself (MCP) gave; only the Responses API tells of it."""
+    """The result of an MCP tool that the vendor calls; only the Responses API reports it."""
     is_cut: bool = False
-    """Whether the limit of tokens ended it."""
+    """True if the limit of tokens ended it."""
     counts: Counts | None = Counts()
 
 

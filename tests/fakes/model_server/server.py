@@ -27,7 +27,7 @@ class Seen(NamedTuple):
 
 
 class Wire(NamedTuple):
-    """How one API asks and answers."""
+    """The requests and replies of one API."""
 
     vendor: str
     read: Callable[[dict[str, Any]], tuple[str, bool]]

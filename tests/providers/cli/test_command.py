@@ -29,7 +29,7 @@ REPLY = {"output_messages": [{"role": "assistant", "content": "Hi", "tool_calls"
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where workspaces are made; none may be left."""
+    """The folder of workspaces; none may remain."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))

@@ -16,7 +16,7 @@ HOSTILE = "{{ vars.secret }} ${HOME} {prompt} {% x %} \" ' \\ \n é ☃ %2F ../.
 
 
 def sent(*requests: Request, **settings: Any) -> Asked:
-    """What an endpoint gets of the last of these requests."""
+    """Return what an endpoint receives for the last of these requests."""
     with serving(answering({"text": "Hi"})) as endpoint:
         reply = ask(endpoint.url, *requests, **settings)
         assert reply.error is None, reply.error

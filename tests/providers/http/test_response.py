@@ -14,7 +14,7 @@ from tests.support.http_requests import ask, error_of, request
 def reply(
     body: Any, *requests: Any, content_type: str | None = None, status: int = 200, **settings: Any
 ) -> ProviderResponse:
-    """What becomes of this body."""
+    """Return the reply that is read from this body."""
     options: dict[str, Any] = {} if content_type is None else {"headers": {"Content-Type": content_type}}
     if content_type is not None and not isinstance(body, bytes):
         body = (body if isinstance(body, str) else json.dumps(body)).encode()

@@ -1,4 +1,4 @@
-"""What a real server's graphs say is read right: messages, calls, results, cost, state."""
+"""Replies of a real LangGraph server: messages, calls, results, cost and state are read correctly."""
 
 import asyncio
 import json

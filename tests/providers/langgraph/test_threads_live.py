@@ -18,7 +18,7 @@ PATIENCE_S = 20.0
 
 
 def until_over(server: str, thread_id: str | None) -> list[str]:
-    """How a thread's runs ended."""
+    """Return the statuses of the runs of a thread."""
     deadline = time.monotonic() + PATIENCE_S
     found = statuses(server, thread_id)
     while {"running", "pending"} & set(found) and time.monotonic() < deadline:

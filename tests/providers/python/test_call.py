@@ -681,7 +681,7 @@ asyncio.run(main())
 
 
 def written(file: Path) -> str:
-    """What stands in a file, as soon as something does."""
+    """Return the text of a file as soon as it has one."""
     end = time.monotonic() + PATIENCE
     while not file.exists() or not file.read_text():
         assert time.monotonic() < end

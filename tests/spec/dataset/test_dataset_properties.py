@@ -1,4 +1,4 @@
-"""What holds for datasets of any rows."""
+"""Properties that hold for all rows of datasets."""
 
 import csv
 import io

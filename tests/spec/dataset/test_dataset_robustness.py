@@ -31,7 +31,7 @@ print(kilo // 1024)
 
 
 def peak(tmp_path: Path) -> tuple[list[str], int]:
-    """What a process of its own says about the eval, and its largest memory in MB."""
+    """Return the output of `agentv` in a process of its own, and its peak memory in MB."""
     command = [sys.executable, "-c", PEAK]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     *said, megabytes = done.stdout.splitlines()

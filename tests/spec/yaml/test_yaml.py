@@ -1,4 +1,4 @@
-"""What a YAML file says: its values, its surprises, its mistakes and their places."""
+"""Reading of YAML files: values, surprising scalars, mistakes and their positions."""
 
 import importlib.util
 import pickle

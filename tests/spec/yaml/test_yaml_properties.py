@@ -1,4 +1,4 @@
-"""What holds for every YAML file, whatever is in it."""
+"""Properties that hold for every YAML file."""
 
 import json
 import re
@@ -90,7 +90,7 @@ def test_every_path_leads_to_text_that_begins_with_it(data: Any, flow: bool) -> 
 
 
 def reference(node: yaml.Node, path: str) -> yaml.Node:
-    """What a path leads to in PyYAML's tree: at a mapping, the longest key that it continues with."""
+    """Return the node of a path in PyYAML's tree; in a mapping, the longest matching key is followed."""
     if isinstance(node, yaml.SequenceNode):
         index = re.match(r"\[([0-9]+)\]", path)
         if index and int(index[1]) < len(node.value):

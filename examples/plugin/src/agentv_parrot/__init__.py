@@ -10,7 +10,7 @@ class Parrot(ProviderBase, kw_only=True):
 
     provider: Literal["parrot"] = "parrot"
     times: int = 1
-    """How often it says it."""
+    """The number of repetitions."""
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the reply to one request; a provider with a connection returns a session from `open` instead."""

@@ -15,7 +15,7 @@ from langgraph.types import Command, interrupt
 
 
 class Context(TypedDict, total=False):
-    """What a run may be given beside its input."""
+    """The context of a run."""
 
     tone: str
 
