@@ -89,3 +89,16 @@ def test_calls_of_earlier_lines_are_kept_when_later_lines_have_none() -> None:
     call = {"name": "delete_all", "args": {}, "id": "call_1"}
     lines = [{"content": "I do it. ", "tool_calls": [call]}, {"content": "Done.", "tool_calls": []}]
     assert agentv.score("\n".join(map(json.dumps, lines)), FORBIDDEN).status == "fail"
+
+
+def test_the_nodes_of_a_graph_say_that_calls_are_unknown() -> None:
+    trajectory = {
+        "results": [{"messages": [{"role": "assistant", "content": "18 C"}]}],
+        "steps": [["__start__", "agent", "tools", "agent"]],
+    }
+    forbidden: list[Any] = [{"type": "tool_trajectory", "forbidden": ["delete_*"]}]
+    for reply in (trajectory, {"inputs": [], "outputs": trajectory}):
+        result = agentv.score(reply, forbidden)
+        assert result.status == "error"
+        assert "a graph trajectory names the nodes that ran, not their calls" in str(result.evaluators[0].details)
+    assert agentv.score({**trajectory, "steps": []}, forbidden).status == "pass"

@@ -41,6 +41,7 @@ _UNSPECIFIC = ("message", "fields", "error", "text", "rest", "agentv", "log", "t
 """Names of formats that also match objects that are not replies."""
 _ALLOWED_UNSPECIFIC = ("log", "agentv", "trace")
 """Those of them that are accepted under a common key."""
+_NODES = f"a graph trajectory names the nodes that ran, not their calls, {MISSING_CALLS}"
 _REPEATED = f"replies that tell the same calls again were not understood, {MISSING_CALLS}"
 _MAX_LEVELS = 4
 _MAX_KEYS = 50
@@ -136,7 +137,14 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
         cost_usd=response.cost_usd if rest.cost_usd is None else rest.cost_usd,
         latency_ms=response.latency_ms if rest.latency_ms is None else rest.latency_ms,
         raw_response=response.raw_response if rest.raw_response is None else rest.raw_response,
+        unread=(*joined.unread, Unread(path="steps", reason=_NODES)) if _are_nodes(others.get("steps")) else joined.unread,
     )
+
+
+def _are_nodes(steps: Any) -> bool:
+    """Return whether this is the list of the nodes that ran in each run of a graph, as agentevals extracts it."""
+    runs = steps if is_list(steps) else ()
+    return any(is_list(run) and run and all(isinstance(node, str) for node in run) for run in runs)
 
 
 def _detect_list(value: Any) -> bool:
