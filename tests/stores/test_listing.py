@@ -1,6 +1,6 @@
 """Lists of a store: pages, filters, facets, failure groups, charts and labels."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -197,12 +197,42 @@ def test_runs_of_earlier_versions_are_indexed_when_the_store_is_opened(
     steps = [file.stem for file in migrations.migration_files()]
     for table in ("run_index", "labels"):
         store.db.execute(f"DROP TABLE {table}")
+    for index in ("runs_in_order", "runs_of_cases"):
+        store.db.execute(f"DROP INDEX {index}")
     store.db.execute("ALTER TABLE attempts DROP COLUMN worker")
     store.db.execute(f"PRAGMA user_version = {steps.index('0008_run_index')}")
     store.close()
     store = open_store(run)
     assert len(cases(store, execution, text=MISSING, tool="refund")) == 4
     store.close()
+
+
+class TestPlans:
+    """Indexes that the lists of large executions need; which of two SQLite takes depends on the words of a query."""
+
+    def plan(self, store: SqliteStore, act: Callable[[], object], word: str) -> str:
+        statements: list[str] = []
+        store.db.set_trace_callback(statements.append)
+        act()
+        store.db.set_trace_callback(None)
+        (statement,) = [each for each in statements if word in each]
+        return "; ".join(row[-1] for row in store.db.execute(f"EXPLAIN QUERY PLAN {statement}"))
+
+    def test_a_page_in_plan_order_is_not_sorted(self, store: SqliteStore, execution: str) -> None:
+        plan = self.plan(store, lambda: store.run_page(execution, RunQuery(limit=3)), "ORDER BY runs.position")
+        assert "runs_in_order" in plan
+        assert "TEMP B-TREE" not in plan
+
+    def test_cases_are_grouped_in_the_order_of_an_index(self, store: SqliteStore, execution: str) -> None:
+        plan = self.plan(store, lambda: store.case_page(execution, RunFilter(), 3), "count(*) OVER")
+        assert "runs_of_cases" in plan
+        assert "TEMP B-TREE FOR GROUP BY" not in plan
+
+    def test_executions_count_only_runs_that_were_partly_understood(self, store: SqliteStore) -> None:
+        assert "runs_unread" in self.plan(store, lambda: store.execution_page(3), "unread IS NOT NULL")
+
+    def test_labels_are_read_before_their_runs(self, store: SqliteStore) -> None:
+        assert self.plan(store, store.labelled_runs, "label, note").startswith("SCAN labels")
 
 
 def test_a_store_that_is_gone_is_an_error(tmp_path_factory: pytest.TempPathFactory) -> None:

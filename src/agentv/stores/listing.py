@@ -24,11 +24,13 @@ from agentv.model.listing import (
     RunPage,
 )
 from agentv.model.stored import DAMAGED
-from agentv.stores.database import placeholders, timestamp
+from agentv.stores.database import blocks, placeholders, timestamp
 from agentv.stores.queries import EXECUTIONS, ROW_COLUMNS, StoreQueries, decode_execution, decode_run_row
 from agentv.stores.run_index import join_names, split_names
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentv.model.listing import RunQuery
     from agentv.model.stored import ExecutionRow
 
@@ -48,6 +50,7 @@ SORT_KEYS = {
     "cost": f"coalesce(runs.cost_usd, {LOWEST})",
 }
 FROM = "runs LEFT JOIN run_index ON run_index.run = runs.seq LEFT JOIN labels ON labels.run = runs.seq"
+LISTED = f"failure, calls, label, note, labels.updated_at, {ROW_COLUMNS.replace('checksum', 'runs.checksum')}"
 FINISHED = "runs.status IN ('completed', 'error')"
 LIVE_SUMS = f"""
     SELECT eval_id, count(*) FILTER (WHERE verdict = 'pass'), count(*) FILTER (WHERE verdict = 'fail'),
@@ -59,13 +62,15 @@ NOT_PASSED_BY = """
     EXISTS (SELECT 1 FROM evaluator_results
         WHERE run = runs.seq AND name = ? AND evaluator_results.status IN ('fail', 'error'))
 """
-FLAKY = """
+FLAKY = f"""
     (runs.eval_id, runs.case_id, runs.target, coalesce(runs.persona_id, '')) IN (
-        SELECT eval_id, case_id, target, coalesce(persona_id, '') FROM runs WHERE execution = ? AND superseded = 0
-        GROUP BY 1, 2, 3, 4
-        HAVING count(*) FILTER (WHERE verdict = 'pass') > 0 AND count(*) FILTER (WHERE verdict = 'fail') > 0
+        SELECT eval_id, case_id, target, coalesce(persona_id, '') FROM runs
+        WHERE execution = ? AND superseded = 0 {{some}}
+        GROUP BY eval_id, case_id, target, persona_id
+        HAVING count(CASE WHEN verdict = 'pass' AND {FINISHED} THEN 1 END) > 0
+            AND count(CASE WHEN verdict = 'fail' AND {FINISHED} THEN 1 END) > 0
     )
-"""
+"""  # noqa: S608 - names of columns, ours
 
 
 class ListingQueries(StoreQueries):
@@ -108,45 +113,52 @@ class ListingQueries(StoreQueries):
         rest, after = "", []
         if query.after is not None:
             rest, after = f" AND ({key}, runs.seq) {relation} (?, ?)", [*query.after]
-        columns = f"failure, calls, label, note, labels.updated_at, {key}, runs.seq, {_qualified(ROW_COLUMNS)}"
-        page = f"SELECT {columns} FROM {FROM} WHERE {where}{rest} ORDER BY {key} {order}, runs.seq {order}"  # noqa: S608 - names of columns, ours
+        tables = _tables(query.where)
+        found = f"SELECT {key}, runs.seq FROM {tables} WHERE {where}{rest} ORDER BY {key} {order}, runs.seq {order}"  # noqa: S608 - names of columns, ours
         with self.translate_errors():
             if query.where.transcripts and query.where.text:
-                return self._search_transcripts(page, [*values, *after], query)
-            rows = self.db.execute(f"{page} LIMIT ?", [*values, *after, query.limit + 1]).fetchall()
-            counted = f"SELECT count(*) FROM {_tables(query.where)} WHERE {where}"  # noqa: S608 - as above
+                return self._search_transcripts(found, [*values, *after], query)
+            cursors = self.db.execute(f"{found} LIMIT ?", [*values, *after, query.limit + 1]).fetchall()
+            counted = f"SELECT count(*) FROM {tables} WHERE {where}"  # noqa: S608 - as above
             total = self.db.execute(counted, values).fetchone()[0] if count else None
-        end = RunCursor(*rows[query.limit - 1][5:7]) if len(rows) > query.limit else None
-        return RunPage([_listed_run(row) for row in rows[: query.limit]], end, total)
+            runs = self._listed_runs([seq for _, seq in cursors[: query.limit]])
+        end = RunCursor(*cursors[query.limit - 1]) if len(cursors) > query.limit else None
+        return RunPage(runs, end, total)
 
-    def _search_transcripts(self, page: str, values: list[Any], query: RunQuery) -> RunPage:
+    def _listed_runs(self, seqs: list[int]) -> list[ListedRun]:
+        """Return the runs with these row numbers: only those of a page are read as a whole."""
+        rows: dict[int, ListedRun] = {}
+        for block in blocks(seqs):
+            query = f"SELECT runs.seq, {LISTED} FROM {FROM} WHERE runs.seq IN {placeholders(len(block))}"  # noqa: S608 - names of columns, ours
+            rows |= {seq: _listed_run(row) for seq, *row in self.db.execute(query, block)}
+        return [rows[seq] for seq in seqs if seq in rows]
+
+    def _search_transcripts(self, found: str, values: list[Any], query: RunQuery) -> RunPage:
         """Return the next runs whose reply or searchable text has this text, as far as the time allows."""
         text = query.where.text
         needle = dump_json(text)[1:-1].decode().casefold()
         deadline = monotonic() + SEARCH_S
-        runs: list[ListedRun] = []
-        for row in self.db.execute(page, values):
-            seq = row[6]
-            found = self.db.execute(
+        seqs: list[int] = []
+        for cursor in self.db.execute(found, values):
+            seq = cursor[1]
+            row = self.db.execute(
                 "SELECT words, response FROM run_index LEFT JOIN payloads ON payloads.run = run_index.run"
                 " WHERE run_index.run = ?",
                 (seq,),
             ).fetchone()
-            if found and (
-                text.casefold() in found[0] or needle in (found[1] or b"").decode(errors="replace").casefold()
-            ):
-                runs.append(_listed_run(row))
+            if row and (text.casefold() in row[0] or needle in (row[1] or b"").decode(errors="replace").casefold()):
+                seqs.append(seq)
             is_late = monotonic() > deadline
-            if len(runs) == query.limit or is_late:
-                return RunPage(runs, RunCursor(*row[5:7]), None, is_partial=is_late)
-        return RunPage(runs, None, None)
+            if len(seqs) == query.limit or is_late:
+                return RunPage(self._listed_runs(seqs), RunCursor(*cursor), None, is_partial=is_late)
+        return RunPage(self._listed_runs(seqs), None, None)
 
     def case_page(self, execution_id: str, where: RunFilter, limit: int, after: int | None = None) -> CasePage:
         """Return a page of cases in plan order, with the outcomes of each target and persona."""
         conditions, values = self._conditions(execution_id, where)
         cases = f"""
-            SELECT eval_id, case_id, min(position) AS first FROM {_tables(where)} WHERE {conditions}
-            GROUP BY eval_id, case_id
+            SELECT eval_id, case_id, min(position) AS first, count(*) OVER () FROM {_tables(where)} WHERE {conditions}
+            GROUP BY eval_id, case_id HAVING min(position) > ? ORDER BY first LIMIT ?
         """  # noqa: S608 - names of columns, ours
         cells = f"""
             SELECT eval_id, case_id, target, persona_id,
@@ -158,23 +170,23 @@ class ListingQueries(StoreQueries):
                 SELECT position, eval_id, case_id, target, persona_id,
                     CASE WHEN {FINISHED} THEN coalesce(verdict, 'error') END AS verdict,
                     CASE WHEN {FINISHED} THEN score END AS score, latency_ms, cost_usd
-                FROM {_tables(where)} WHERE {conditions} AND (eval_id, case_id) IN (VALUES {{cases}})
+                FROM {_tables(where)} WHERE {{conditions}} AND {{some}}
             ) AS chosen
             GROUP BY eval_id, case_id, target, persona_id
         """  # noqa: S608 - names of columns, ours
         with self.translate_errors():
-            counted = f"SELECT count(*) FROM ({cases}) AS counted"  # noqa: S608 - as above
-            total = self.db.execute(counted, values).fetchone()[0] if after is None else None
-            page = f"{cases} HAVING min(position) > ? ORDER BY first LIMIT ?"
-            names = self.db.execute(page, [*values, -1 if after is None else after, limit + 1]).fetchall()
+            names = self.db.execute(cases, [*values, -1 if after is None else after, limit + 1]).fetchall()
             shown = names[:limit]
             pairs = [part for name in shown for part in name[:2]]
-            query = cells.replace("{cases}", ", ".join(["(?, ?)"] * len(shown)))
+            some = f"(eval_id, case_id) IN (VALUES {', '.join(['(?, ?)'] * len(shown))})"
+            conditions, values = self._conditions(execution_id, where, some, pairs)
+            query = cells.format(conditions=conditions, some=some)
             rows = self.db.execute(query, [*values, *pairs]).fetchall() if shown else []
             keys = self._keys_at(values[0], [row[-1] for row in rows])
         order = {tuple(name[:2]): at for at, name in enumerate(shown)}
         found = sorted((CaseCell._make([*row[:-1], keys[row[-1]]]) for row in rows), key=lambda cell: order[cell[:2]])
-        return CasePage(found, shown[-1][2] if len(names) > limit else None, total)
+        total = names[0][3] if names else 0
+        return CasePage(found, shown[-1][2] if len(names) > limit else None, total if after is None else None)
 
     def _keys_at(self, execution: int, positions: list[int]) -> dict[int, str]:
         """Return the keys of the runs at these positions of a plan."""
@@ -187,12 +199,15 @@ class ListingQueries(StoreQueries):
     def facets(self, execution_id: str) -> list[FacetRow]:
         """Return the numbers of runs by eval, target, persona, verdict, tools and tags."""
         query = f"""
-            SELECT eval_id, target, persona_id, {STATUS}, coalesce(tools, ''), coalesce(tags, ''), count(*)
+            SELECT coalesce(tags, ''), coalesce(tools, ''), {STATUS}, eval_id, target, persona_id, count(*)
             FROM runs LEFT JOIN run_index ON run = seq WHERE execution = ? AND superseded = 0 GROUP BY 1, 2, 3, 4, 5, 6
         """  # noqa: S608 - names of columns, ours
         with self.translate_errors():
             rows = self.db.execute(query, (self.execution_seq(execution_id),)).fetchall()
-        return [FacetRow._make([*row[:4], split_names(row[4]), split_names(row[5]), row[6]]) for row in rows]
+        return [
+            FacetRow(eval_id, target, persona_id, status, split_names(tools), split_names(tags), runs)
+            for tags, tools, status, eval_id, target, persona_id, runs in rows
+        ]
 
     def evaluator_counts(self, execution_id: str) -> list[EvaluatorCounts]:
         """Return the numbers of results of each evaluator."""
@@ -227,10 +242,12 @@ class ListingQueries(StoreQueries):
         conditions, values = self._conditions(execution_id, where)
         query = f"SELECT {STATUS}, score, latency_ms, cost_usd, total_tokens FROM {_tables(where)} WHERE {conditions}"  # noqa: S608 - names of columns, ours
         with self.translate_errors():
-            return [RunNumbers(*row) for row in self.db.execute(query, values)]
+            return list(map(RunNumbers._make, self.db.execute(query, values)))
 
-    def _conditions(self, execution_id: str, where: RunFilter) -> tuple[str, list[Any]]:
-        """Return the SQL of the conditions, and their values."""
+    def _conditions(
+        self, execution_id: str, where: RunFilter, some: str = "", some_values: Sequence[str] = ()
+    ) -> tuple[str, list[Any]]:
+        """Return the SQL of the conditions, and their values; `some` is one on the cases that are looked at."""
         execution = self.execution_seq(execution_id)
         parts = ["runs.execution = ? AND runs.superseded = 0"]
         values: list[Any] = [execution]
@@ -248,10 +265,14 @@ class ListingQueries(StoreQueries):
             ("failure = ?", where.failure),
             ("label = ?", where.label),
             (NOT_PASSED_BY, where.evaluator),
-            (FLAKY, execution if where.flaky else None),
         )
         given = [(sql, value) for sql, value in conditions if value is not None]
-        return " AND ".join([*parts, *(sql for sql, _ in given)]), [*values, *(value for _, value in given)]
+        parts += [sql for sql, _ in given]
+        values += [value for _, value in given]
+        if where.flaky:
+            parts.append(FLAKY.format(some=f"AND {some}" if some else ""))
+            values += [execution, *some_values]
+        return " AND ".join(parts), values
 
     def run_label(self, execution_id: str, key: str) -> RunLabel | None:
         """Return the label of a run."""
@@ -285,7 +306,7 @@ class ListingQueries(StoreQueries):
             where, values = f"{where} AND execution = ?", [self.execution_seq(execution_id)]
         query = f"""
             SELECT executions.id, key, label, note, labels.updated_at
-            FROM labels JOIN runs ON run = runs.seq JOIN executions ON executions.seq = execution
+            FROM labels {self.ordered_join} runs ON run = runs.seq JOIN executions ON executions.seq = execution
             WHERE {where} ORDER BY execution, position
         """  # noqa: S608 - names of columns, ours
         with self.translate_errors():
@@ -300,14 +321,9 @@ def _tables(where: RunFilter, *needed: str) -> str:
     return f"{tables} LEFT JOIN labels ON labels.run = runs.seq" if where.label else tables
 
 
-def _qualified(columns: str) -> str:
-    """Return the columns of runs with the name of their table where another table has the same name."""
-    return columns.replace("checksum", "runs.checksum")
-
-
-def _listed_run(row: tuple[Any, ...]) -> ListedRun:
+def _listed_run(row: Sequence[Any]) -> ListedRun:
     failure, calls, label, note, updated_at = row[:5]
-    run = decode_run_row(row[7:])
+    run = decode_run_row(tuple(row[5:]))
     return ListedRun(run, failure, calls, None if label is None else _label(label, note, updated_at))
 
 

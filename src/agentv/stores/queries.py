@@ -79,11 +79,14 @@ EXECUTION_COLUMNS = (
 EXECUTIONS = f"""
     SELECT {EXECUTION_COLUMNS}, summary, checksum, (
         SELECT count(*) FROM runs
-        WHERE execution = executions.seq AND unread IS NOT NULL AND superseded = 0 AND status IN ('completed', 'error')
+        WHERE execution = executions.seq AND unread IS NOT NULL AND superseded <> 1 AND status IN ('completed', 'error')
     )
     FROM executions
 """  # noqa: S608 - names of columns, ours
-"""Executions, each with the number of its runs whose reply was only partly understood."""
+"""Executions, each with the number of its runs whose reply was only partly understood.
+
+With `superseded = 0`, SQLite would take the index of all runs, and not that of the few that count.
+"""
 
 
 class StoreQueries(StoreConnection):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from bisect import bisect_left, bisect_right
+from itertools import chain, pairwise
 from math import ceil, floor, log10
-from operator import attrgetter
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,21 +17,24 @@ BINS = 20
 WIDE = 100.0
 """Ratio of the largest and the smallest number from which the bins are logarithmic."""
 VERDICTS = ("pass", "fail", "error")
+"""Verdicts that count: the status is the first of the `RunNumbers`, and the measures follow in this order."""
 MEASURES = (("score", ""), ("latency_ms", "ms"), ("cost_usd", "USD"), ("total_tokens", "tokens"))
 
 
 def histograms(runs: list[RunNumbers]) -> list[dict[str, Any]]:
     """Return a histogram of each measure that at least one run reports."""
-    by_verdict = {verdict: [run for run in runs if run.status == verdict] for verdict in VERDICTS}
+    by_verdict: dict[str, list[RunNumbers]] = {verdict: [] for verdict in VERDICTS}
+    for run in runs:
+        if run[0] in by_verdict:
+            by_verdict[run[0]].append(run)
+    measured = sum(map(len, by_verdict.values()))
     charts = []
-    for name, unit in MEASURES:
-        pick = attrgetter(name)
-        values = {verdict: sorted(_known(map(pick, some))) for verdict, some in by_verdict.items()}
+    for at, (name, unit) in enumerate(MEASURES, 1):
+        values = {verdict: sorted(_known(map(itemgetter(at), some))) for verdict, some in by_verdict.items()}
         reported = sum(map(len, values.values()))
         if reported:
-            missing = sum(map(len, by_verdict.values())) - reported
             histogram = _histogram(values, is_score=name == "score")
-            charts.append({"name": name, "unit": unit, "missing": missing, **histogram})
+            charts.append({"name": name, "unit": unit, "missing": measured - reported, **histogram})
     return charts
 
 
@@ -40,12 +43,12 @@ def _known(values: Iterable[float | None]) -> list[float]:
 
 
 def _histogram(values: dict[str, list[float]], *, is_score: bool) -> dict[str, Any]:
-    ordered = sorted([value for some in values.values() for value in some])
+    ordered = sorted(chain.from_iterable(values.values()))
     edges = [at / 10 for at in range(11)] if is_score else _edges(ordered)
     counts = {verdict: _count(some, edges) for verdict, some in values.items()}
     bins = [
         {"from": low, "to": high, **{verdict: counts[verdict][at] for verdict in VERDICTS}}
-        for at, (low, high) in enumerate(itertools.pairwise(edges))
+        for at, (low, high) in enumerate(pairwise(edges))
     ]
     return {"bins": bins, "median": _quantile(ordered, 0.5), "p95": _quantile(ordered, 0.95), "max": ordered[-1]}
 
@@ -73,7 +76,7 @@ def _count(ordered: list[float], edges: list[float]) -> list[int]:
         bisect_right(ordered, edge) if at == len(edges) - 1 else bisect_left(ordered, edge)
         for at, edge in enumerate(edges)
     ]
-    counts = [high - low for low, high in itertools.pairwise(ends)]
+    counts = [high - low for low, high in pairwise(ends)]
     counts[0] += ends[0]
     counts[-1] += len(ordered) - ends[-1]
     return counts

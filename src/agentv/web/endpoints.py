@@ -12,6 +12,7 @@ from agentv.api.listing import current_state, execution_item, facet_counts, labe
 from agentv.api.runs import translate_damage
 from agentv.errors import AgentVError
 from agentv.formats.run_export import write_run
+from agentv.jsonio import dump_json
 from agentv.model.listing import HumanVerdict, ListStatus, RunCursor, RunFilter, RunQuery, RunSort
 from agentv.model.stored import DAMAGED
 from agentv.web.charts import histograms
@@ -57,6 +58,15 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """Name of the schema of the answer; empty for a file."""
     file: str = ""
     """Content type of an answer that is a file."""
+    is_kept: bool = False
+    """`True` if the answer takes long in a large execution and follows from the store alone, not from the time."""
+
+    def encode_answer(self, view: StoreView, args: Args) -> bytes:
+        """Return the answer as bytes; one of a store that has not changed since is kept."""
+        if self.is_kept:
+            return view.keep_answer((self.path, *sorted(args.items())), lambda: dump_json(self.answer(view, args)))
+        found = self.answer(view, args)
+        return found if isinstance(found, bytes) else dump_json(found)
 
 
 def encode_cursor(value: Any) -> str | None:
@@ -210,7 +220,7 @@ def _changes(view: StoreView, args: Args) -> Any:
 
 def _compare(view: StoreView, args: Args) -> Any:
     first, second = view.execution(args["a"]), view.execution(args["b"])
-    return compare_executions(view.store, first.id, second.id)
+    return compare_executions(view.store, first, second)
 
 
 SORT = Parameter(
@@ -232,6 +242,7 @@ SIDE_A = Parameter("a", "Id of the baseline.", GIVEN)
 SIDE_B = Parameter("b", "Id of the execution that is compared with it.", GIVEN)
 CASE = Parameter("case_id", "Id of the case.", GIVEN)
 
+COMPARE_PATH = f"{API}/compare"
 _OF = f"{API}/executions/{{execution}}"
 _ONE = f"{API}/runs/{{run}}"
 ENDPOINTS = (
@@ -242,15 +253,15 @@ ENDPOINTS = (
     Endpoint(path=f"{_OF}/runs", doc="List runs of an execution, without payloads.", answer=_runs,
              parameters=(EXECUTION, *FILTERS, SORT, ORDER, LIMIT, CURSOR), schema="Runs"),
     Endpoint(path=f"{_OF}/cases", doc="Return the outcomes of cases by target and persona.", answer=_cases,
-             parameters=(EXECUTION, *FILTERS, LIMIT, CURSOR), schema="Cases"),
+             parameters=(EXECUTION, *FILTERS, LIMIT, CURSOR), schema="Cases", is_kept=True),
     Endpoint(path=f"{_OF}/facets", doc="Return the values that runs can be filtered by.", answer=_facets,
-             parameters=(EXECUTION,), schema="Facets"),
+             parameters=(EXECUTION,), schema="Facets", is_kept=True),
     Endpoint(path=f"{_OF}/evaluators", doc="Count the results of each evaluator.", answer=_evaluators,
-             parameters=(EXECUTION,), schema="Evaluators"),
+             parameters=(EXECUTION,), schema="Evaluators", is_kept=True),
     Endpoint(path=f"{_OF}/failures", doc="Count runs that did not pass by their reason.", answer=_failures,
-             parameters=(EXECUTION, *FILTERS), schema="Failures"),
+             parameters=(EXECUTION, *FILTERS), schema="Failures", is_kept=True),
     Endpoint(path=f"{_OF}/charts", doc="Return histograms of score, latency, cost and tokens.", answer=_charts,
-             parameters=(EXECUTION, *FILTERS), schema="Charts"),
+             parameters=(EXECUTION, *FILTERS), schema="Charts", is_kept=True),
     Endpoint(path=f"{_OF}/repeats", doc="Align the calls of all repetitions of one case with one persona.",
              answer=align_repeats, parameters=(EXECUTION, CASE, *FILTERS[1:2], *FILTERS[3:5]), schema="Repeats"),
     Endpoint(path=_ONE, doc="Return a run without its conversation.", answer=_run, parameters=(RUN,), schema="Run"),
@@ -262,8 +273,8 @@ ENDPOINTS = (
              parameters=(RUN,), file="application/json"),
     Endpoint(path=f"{API}/labels", doc="Download labelled replies for `agentv calibrate`.", answer=_labels,
              parameters=(OF_EXECUTION,), file="application/jsonl"),
-    Endpoint(path=f"{API}/compare", doc="Compare two executions.", answer=_compare,
-             parameters=(SIDE_A, SIDE_B), schema="Comparison"),
+    Endpoint(path=COMPARE_PATH, doc="Compare two executions.", answer=_compare,
+             parameters=(SIDE_A, SIDE_B), schema="Comparison", is_kept=True),
     Endpoint(path=f"{API}/changes", doc="Return a token that changes with the store.", answer=_changes,
              schema="Changes"),
 )  # fmt: skip

@@ -15,7 +15,7 @@ from agentv.errors import AgentVError, DamagedRunError, FormatError, SpecError
 from agentv.jsonio import dump_json
 from agentv.model.listing import RunLabel
 from agentv.web.assets import ASSETS, page_html
-from agentv.web.endpoints import ENDPOINTS, LABEL_PATH, ParameterError, parse_arguments
+from agentv.web.endpoints import COMPARE_PATH, ENDPOINTS, LABEL_PATH, ParameterError, parse_arguments
 from agentv.web.openapi import DESCRIPTION_PATH, describe_api
 from agentv.web.store_view import NotFoundError, StoreView
 
@@ -43,14 +43,43 @@ class LabelBody(msgspec.Struct, forbid_unknown_fields=True):
     note: str = ""
 
 
-class Viewer:
-    """The viewer of one store; all reading and writing happens in one thread."""
+class StoreThread:
+    """A thread that owns a connection to the store; what is called in it runs one after the other."""
 
-    def __init__(self, open_store: Callable[[], Store], protection: Protection) -> None:
+    def __init__(self, open_store: Callable[[], Store]) -> None:
         self._open_store = open_store
-        self._protection = protection
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agentv-view")
         self._view: StoreView | None = None
+
+    async def call(self, function: Callable[[StoreView], T]) -> T:
+        """Call a function with the store; a store that is gone is opened again."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._with_store, function)
+
+    def _with_store(self, function: Callable[[StoreView], T]) -> T:
+        if self._view is None:
+            self._view = StoreView(self._open_store())
+        try:
+            self._view.store.change_token()
+        except AgentVError:
+            self._view.store.close()
+            self._view = None
+            raise
+        return function(self._view)
+
+    async def close(self) -> None:
+        """Close the store, and end the thread."""
+        if self._view is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._view.store.close)
+        self._thread.shutdown(wait=True)
+
+
+class Viewer:
+    """The viewer of one store."""
+
+    def __init__(self, open_store: Callable[[], Store], protection: Protection) -> None:
+        self._protection = protection
+        self._lists, self._comparisons = StoreThread(open_store), StoreThread(open_store)
+        """A comparison of large executions takes seconds, in which the other pages must not wait."""
 
     def application(self) -> web.Application:
         """Return the application with all routes."""
@@ -71,7 +100,8 @@ class Viewer:
 
     async def _answer(self, endpoint: Endpoint, request: web.Request) -> web.Response:
         args = parse_arguments(endpoint, request.match_info, request.query)
-        data = await self._call(lambda view: _encode(endpoint, view, args))
+        thread = self._comparisons if endpoint.path == COMPARE_PATH else self._lists
+        data = await thread.call(lambda view: endpoint.encode_answer(view, args))
         if endpoint.file:
             name = f"{request.match_info.get('run', 'labels')[:100]}.{endpoint.file.rpartition('/')[2]}"
             safe = "".join(char if char.isalnum() or char in "-._" else "_" for char in name)
@@ -90,34 +120,13 @@ class Viewer:
             raise ParameterError(msg)
         label = None if body.label is None else RunLabel(label=body.label, note=body.note)  # type: ignore[arg-type] # checked
         name = request.match_info["run"]
-        stored = await self._call(lambda view: _write_label(view, name, label))
+        stored = await self._lists.call(lambda view: _write_label(view, name, label))
         return web.Response(body=dump_json({"label": stored}), content_type="application/json")
-
-    async def _call(self, function: Callable[[StoreView], T]) -> T:
-        """Call a function with the store in the thread that owns it; a store that is gone is opened again."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._with_store, function)
-
-    def _with_store(self, function: Callable[[StoreView], T]) -> T:
-        if self._view is None:
-            self._view = StoreView(self._open_store())
-        try:
-            self._view.store.change_token()
-        except AgentVError:
-            self._view.store.close()
-            self._view = None
-            raise
-        return function(self._view)
 
     async def _close(self, app: web.Application) -> None:
         del app
-        if self._view is not None:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._view.store.close)
-        self._thread.shutdown(wait=True)
-
-
-def _encode(endpoint: Endpoint, view: StoreView, args: dict[str, Any]) -> bytes:
-    answer = endpoint.answer(view, args)
-    return answer if isinstance(answer, bytes) else dump_json(answer)
+        await self._lists.close()
+        await self._comparisons.close()
 
 
 def _write_label(view: StoreView, name: str, label: RunLabel | None) -> Any:

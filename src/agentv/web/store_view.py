@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import json
 
-from agentv.api.compare import compare
+from agentv.api.compare import CompareOptions, compare_sources
+from agentv.api.compare.sources import StoredExecution
 from agentv.api.run_diff import diff_runs
-from agentv.api.runs import decode_record
 from agentv.errors import AgentVError
 from agentv.model.listing import MAX_PAGE, RunFilter
 from agentv.model.request import DEFAULT_PERSONA
 from agentv.web.document import RunDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
-    from agentv.model.results import ResultRecord
     from agentv.model.stored import ExecutionRow, StoredRun
     from agentv.protocols import Store
 
+MAX_ANSWERS = 20_000_000
+"""Bytes of the answers that are kept."""
 OPEN_RUNS = 4
 """Runs that stay decoded, since windows of a conversation follow each other."""
 LAST = "last"
@@ -37,6 +38,18 @@ class StoreView:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._documents: OrderedDict[tuple[str, str], RunDocument] = OrderedDict()
+        self._answers: dict[Hashable, bytes] = {}
+        self._token = ""
+
+    def keep_answer(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
+        """Return the answer of this key, which is made again only if the store has changed since."""
+        token = self.store.change_token()
+        if token != self._token or sum(map(len, self._answers.values())) > MAX_ANSWERS:
+            self._token, self._answers = token, {}
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._answers[key] = make()
+        return answer
 
     def execution(self, name: str) -> ExecutionRow:
         """Return an execution with its summary, by its id; `last` is the newest."""
@@ -70,16 +83,11 @@ class StoreView:
         return document
 
 
-def compare_executions(store: Store, first: str, second: str) -> Any:
-    """Return the comparison of two executions as JSON data; damaged runs are left out."""
-    comparison = compare(list(_records(store, first)), list(_records(store, second)))
-    return {"a_id": first, "b_id": second, **json.decode(json.encode(comparison))}
-
-
-def _records(store: Store, execution_id: str) -> Iterator[ResultRecord]:
-    for result in store.results(execution_id, replies=False):
-        if result.damage is None:
-            yield decode_record(result.line)
+def compare_executions(store: Store, first: ExecutionRow, second: ExecutionRow) -> Any:
+    """Return the comparison of two executions as JSON data."""
+    sides = [StoredExecution(store, row, checks_replies=False) for row in (first, second)]
+    comparison = compare_sources(sides[0], sides[1], CompareOptions())
+    return {"a_id": first.id, "b_id": second.id, **json.decode(json.encode(comparison))}
 
 
 def align_repeats(view: StoreView, args: Mapping[str, Any]) -> Any:

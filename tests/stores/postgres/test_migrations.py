@@ -31,7 +31,8 @@ def test_tables_of_the_first_version_are_migrated_with_their_runs(
     store.write(NAME, [claim("a"), claim("b")], [])
     store.write(NAME, [], [saved("a")])
     latest = columns(store)
-    # The columns that later versions have added.
+    # The columns and indexes that later versions have added.
+    store.db.execute("DROP INDEX runs_in_order")
     store.db.execute("ALTER TABLE runs DROP COLUMN turns")
     store.db.execute("ALTER TABLE attempts DROP COLUMN turn")
     store.db.execute("ALTER TABLE attempts DROP COLUMN worker")

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from agentv.api.compare.measures import Join, Pairs
+    from agentv.api.compare.sources import ComparisonSource
     from agentv.model.comparison import ComparisonVerdict, Divergence
     from agentv.scoring.regression import Tails
 
@@ -104,7 +105,12 @@ def compare(  # noqa: PLR0913 - public keyword arguments
     chosen = (personas,) if isinstance(personas, str) else tuple(personas)
     options = CompareOptions(target_a, target_b, seed, confidence, difference, judge, judge_options, chosen).check()
     with closing(read_side(a, "A")) as source_a, closing(read_side(b, "B")) as source_b:
-        return _compare_tables(SideTable(source_a, chosen), SideTable(source_b, chosen), options)
+        return compare_sources(source_a, source_b, options)
+
+
+def compare_sources(a: ComparisonSource, b: ComparisonSource, options: CompareOptions) -> Comparison:
+    """Compare the results of two sources that are open."""
+    return _compare_tables(SideTable(a, options.personas), SideTable(b, options.personas), options)
 
 
 def _compare_tables(first: SideTable, second: SideTable, options: CompareOptions) -> Comparison:

@@ -184,7 +184,10 @@ class SideTable:
             if not 0 <= record.repeat < MAX_REPEATS:
                 msg = f"{source.name}: case {record.case_id!r} says `repeat: {record.repeat}`, which cannot be"
                 raise FormatError(msg)
-            if not self.columns.setdefault(record.target, TargetColumns()).add(record, place):
+            columns = self.columns.get(record.target)
+            if columns is None:
+                columns = self.columns[record.target] = TargetColumns()
+            if not columns.add(record, place):
                 repetition = f" (repetition {record.repeat + 1})" if record.repeat else ""
                 case = CaseName(record.eval_id, record.case_id, record.persona_id or None)
                 msg = (

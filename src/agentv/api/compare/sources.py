@@ -156,10 +156,12 @@ class RecordList(ComparisonSource):
 class StoredExecution(ComparisonSource):
     """An execution of the run store; a place is an index."""
 
-    def __init__(self, store: Store, execution: ExecutionRow) -> None:
+    def __init__(self, store: Store, execution: ExecutionRow, *, checks_replies: bool = True) -> None:
         self.name = execution.id
         self._execution = execution
         self._store = store
+        self._checks_replies = checks_replies
+        """`True` if runs are left out whose reply is damaged, although their result is not: it reads all replies."""
         self._keys: list[str] = []
         self.damaged: dict[str, str] = {}
 
@@ -171,7 +173,7 @@ class StoredExecution(ComparisonSource):
         """Yield the index and the record of each result."""
         self._keys = []
         self.damaged = {}
-        for stored in self._store.results(self.name):
+        for stored in self._store.results(self.name, replies=self._checks_replies):
             try:
                 with translate_damage(stored):
                     record = decode_record(stored.line)
