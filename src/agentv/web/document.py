@@ -88,7 +88,7 @@ class RunDocument:
             self.execution_id = execution_id
             self.case, self.evaluator_configs = case_of(run)
             self.line: dict[str, Any] = {} if run.line is None else json.decode(run.line)
-            self._record = None if run.line is None else decode_record(run.line)
+            self.record = None if run.line is None else decode_record(run.line)
             response = {} if run.response is None else json.decode(run.response, type=dict[str, Raw])
             self._response = response
             self._messages = self._read_messages(response)
@@ -133,7 +133,7 @@ class RunDocument:
     @property
     def known_calls(self) -> int | None:
         """Number of tool calls as far as the reply reports them; `None` if it tells nothing about calls."""
-        summary = None if self._record is None else self._record.trace_summary
+        summary = None if self.record is None else self.record.trace_summary
         if summary is None:
             return self.total_calls or None
         return max(self.total_calls, sum(summary.tool_calls_by_name.values()))
@@ -153,7 +153,7 @@ class RunDocument:
             "place": run.place,
             "status": run.status,
             "superseded": run.superseded,
-            "result": None if self._record is None else {"status": self._record.status, "score": self._record.score},
+            "result": None if self.record is None else {"status": self.record.status, "score": self.record.score},
             "started_at": run.started_at,
             "completed_at": line.get("completed_at"),
             "latency_ms": line.get("latency_ms"),
@@ -245,9 +245,9 @@ class RunDocument:
         ]
 
     def _evaluators(self) -> list[dict[str, Any]]:
-        if self._record is None:
+        if self.record is None:
             return []
-        results = self._record.evaluators
+        results = self.record.evaluators
         sides = sides_of(self.run) or self._relabel() or (None,) * len(results)
         items = [_evaluator_item(result, side) for result, side in zip(results, sides, strict=False)]
         for item in items:
@@ -257,7 +257,7 @@ class RunDocument:
 
     def _relabel(self) -> list[DiffLabels | None] | None:
         """Return the labels of diffs that were not stored: those of a run that passed."""
-        record, reply = self._record, self.run.response
+        record, reply = self.record, self.run.response
         if record is None or reply is None or len(reply) > MAX_RELABELLED:
             return None
         if not any(result.type in ALIGNED and result.details.get("alignment") for result in record.evaluators):

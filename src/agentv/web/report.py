@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from base64 import b64encode
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agentv.api.listing import execution_item, facet_counts, label_item, run_item
 from agentv.api.run_diff import MeasuredRun, diff_measured, measure_run
-from agentv.api.runs import decode_record, translate_damage
+from agentv.api.runs import translate_damage
 from agentv.api.stored_traces import StoredTraces
 from agentv.errors import DamagedRunError
 from agentv.jsonio import dump_json
@@ -36,6 +36,7 @@ from agentv.web.snippets import MAX_COPIED, command_of, copy_text, test_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from concurrent.futures import Future
     from pathlib import Path
 
     from agentv.api.run_diff import FollowTrace
@@ -52,12 +53,13 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 256_000
 """Size of the runs that are compressed together; a page decompresses the block of the run that it shows."""
 LEVEL = 5
-"""Higher levels take twice as long, and save two percent."""
+"""Higher levels take twice as long, and save three percent."""
 SAMPLE_BYTES = 16_000
 """Size of the part of a block in which the words are counted."""
 MIN_SHARE = 400
 """A word becomes one byte if this saves more than this part of the sample."""
-_WORD = re.compile(rb" ?[A-Za-z_]{2,}")
+MAX_PENDING = 2
+"""Blocks that wait for their compression."""
 _CODES = bytes(code for code in range(32) if code != ord("\n"))
 MAX_REPORT_BYTES = 40_000_000
 """Size of all blocks; further runs have only their row."""
@@ -83,7 +85,9 @@ class ReportBuilder:
         self._runs: list[dict[str, Any]] = []
         self._facets: list[FacetRow] = []
         self._evaluators: dict[tuple[str, str], dict[str, int]] = {}
-        self._blocks: list[bytes] = []
+        self._blocks: list[Future[bytes]] = []
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="agentv-report")
+        """Compression does not hold the lock of the interpreter."""
         self._pending: list[tuple[str, bytes, bytes]] = []
         self._case_key: tuple[str, str | None, bytes] | None = None
         self._case = ""
@@ -94,11 +98,11 @@ class ReportBuilder:
         """Add a run; one that is damaged is listed with its damage."""
         try:
             with translate_damage(run):
-                record = None if run.line is None else decode_record(run.line)
                 document = RunDocument(run, execution_id)
         except DamagedRunError as error:
             self._add_row(ListedRun(_row(run, None, str(error))), execution_id, None)
             return
+        record = document.record
         _, failure, calls, tools, tags, words = (0, None, None, "", "", "") if record is None else index_row(0, record)
         row = _row(run, record, None)
         extras = {
@@ -191,8 +195,10 @@ class ReportBuilder:
         """Compress the lines of a block: the names of its entries, the entries, and their replies."""
         if self._pending:
             names, entries, replies = zip(*self._pending, strict=True)
-            self._blocks.append(pack(b"\n".join([dump_json(names), *entries, *replies])))
-            self._bytes += len(self._blocks[-1])
+            data = encode_words(b"\n".join([dump_json(names), *entries, *replies]))
+            self._blocks.append(self._threads.submit(pack, data))
+            if len(self._blocks) > MAX_PENDING:
+                self._bytes += len(self._blocks[-1 - MAX_PENDING].result())
             self._pending, self._pending_bytes = [], 0
 
     def html(self, execution: ExecutionRow) -> bytes:
@@ -209,8 +215,9 @@ class ReportBuilder:
             "repeats": repeats,
             "shared": SHARED,
         }
-        blocks = [("agentv-index", pack(dump_json(index)))]
-        blocks += [(f"agentv-block-{number}", block) for number, block in enumerate(self._blocks)]
+        blocks = [("agentv-index", pack(encode_words(dump_json(index))))]
+        blocks += [(f"agentv-block-{number}", block.result()) for number, block in enumerate(self._blocks)]
+        self._threads.shutdown()
         return _page(execution, blocks)
 
 
@@ -234,20 +241,33 @@ def _digest(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def pack(data: bytes) -> bytes:
-    """Return JSON lines as compressed text, whose characters mean nothing in HTML.
+class _Codes(dict[bytes, bytes]):
+    """Codes of words; any other word stays, with the space before it."""
 
-    Frequent words become single bytes that JSON never has; the first line names them. Deflate takes longer codes.
+    def __missing__(self, word: bytes) -> bytes:
+        plain = self[word] = b" " + word
+        return plain
+
+
+def encode_words(data: bytes) -> bytes:
+    """Return JSON lines in which frequent words are single bytes that JSON never has; the first line names them.
+
+    Deflate takes longer codes for words, and longer to find them.
     """
-    words: list[str] = []
-    if len(data) == len(data.translate(None, _CODES)):
-        sample = data[-SAMPLE_BYTES:]
-        gains = [((len(word) - 1) * times, word) for word, times in Counter(_WORD.findall(sample)).items()]
-        frequent = sorted([each for each in gains if each[0] > len(sample) // MIN_SHARE], reverse=True)
-        for code, (_, word) in zip(_CODES, frequent, strict=False):
-            data = data.replace(word, bytes([code]))
-            words.append(word.decode())
-    return b64encode(compress(dump_json(words) + b"\n" + data, LEVEL))
+    if len(data) != len(data.translate(None, _CODES)):
+        return b"[]\n" + data
+    counts = Counter(data[-SAMPLE_BYTES:].split(b" ")[1:-1])
+    gains = [(len(word) * times, word) for word, times in counts.items()]
+    frequent = sorted([each for each in gains if each[0] > SAMPLE_BYTES // MIN_SHARE], reverse=True)[: len(_CODES)]
+    codes = _Codes({word: bytes([code]) for code, (_, word) in zip(_CODES, frequent, strict=False)})
+    first, *others = data.split(b" ")
+    words = [f" {word.decode(errors='replace')}" for word in codes]
+    return b"".join([dump_json(words), b"\n", first, *map(codes.__getitem__, others)])
+
+
+def pack(data: bytes) -> bytes:
+    """Return data as compressed text, whose characters mean nothing in HTML."""
+    return b64encode(compress(data, LEVEL))
 
 
 def _not_passed(record: ResultRecord) -> list[str]:
