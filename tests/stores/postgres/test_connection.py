@@ -233,8 +233,8 @@ class TestArrays:
         ]
         columns = ("seq", "score", "key", "data")
         connection = ServerConnection(postgres_server.address())
-        found = connection.execute_rows("SELECT seq, score, key, data FROM {rows}", columns, rows).fetchall()
-        dense = connection.execute_rows("SELECT seq, score FROM {rows}", columns[:2], [(1, 2), (3, 4)]).fetchall()
+        found = connection.execute_rows("SELECT seq, score, key, data FROM {it}", columns, rows).fetchall()
+        dense = connection.execute_rows("SELECT seq, score FROM {it}", columns[:2], [(1, 2), (3, 4)]).fetchall()
         connection.close()
         assert found == rows
         assert dense == [(1, 2.0), (3, 4.0)]
@@ -242,7 +242,7 @@ class TestArrays:
     def test_a_number_that_no_column_holds_is_an_error_of_the_store(self, postgres_server: PostgresServer) -> None:
         connection = ServerConnection(postgres_server.address())
         with pytest.raises(StoreError, match="too large"), connection.translate_errors():
-            connection.execute_rows("SELECT seq FROM {rows}", ("seq",), [(2**63,)])
+            connection.execute_rows("SELECT seq FROM {it}", ("seq",), [(2**63,)])
         connection.close()
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import chain, repeat
 from random import uniform
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import psycopg
 from msgspec import MsgspecError
@@ -23,7 +23,7 @@ from agentv.stores.postgres.address import parse_address
 from agentv.stores.postgres.migrations import migrate, set_search_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from agentv.stores.database import Insert, Rows
 
@@ -58,6 +58,13 @@ _ARRAY_HEADER = struct.Struct(">iiIii")
 _NULL = b"\xff\xff\xff\xff"
 
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # failures are reported as `StoreError`s
+
+
+class RowTable(NamedTuple):
+    """Rows that a statement reads like a table."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
 
 
 class PackedArray(bytes):
@@ -123,23 +130,44 @@ class ServerConnection(StoreConnection):
         return self._retry(lambda: self._execute(query, values))
 
     def execute_rows(self, statement: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Rows:
-        """Execute a statement with these rows for `{rows}`, as a table `it` with these columns."""
-        arrays = ", ".join(f"%s::{COLUMN_TYPES.get(name, 'text')}[]" for name in columns)
-        table = f"unnest({arrays}) AS it ({', '.join(columns)})"
-        values = [pack_array(name, column) for name, column in zip(columns, zip(*rows, strict=True), strict=True)]
-        return self._execute(statement.replace("{rows}", table), values)
+        """Execute a statement with these rows for `{it}`, as a table with these columns."""
+        return self.execute_tables(statement, {"it": RowTable(columns, rows)})
+
+    def execute_tables(self, statement: str, tables: Mapping[str, RowTable], **values: Any) -> Rows:
+        """Execute a statement with these tables for `{name}`, and values for `%(name)s`.
+
+        Each round trip also waits for the interpreter's lock, so that one statement for many rows is faster than many.
+        """
+        parameters = dict(values)
+        sources = {}
+        for name, (columns, rows) in tables.items():
+            names = [f"{name}_{at}" for at in range(len(columns))]
+            columns_of_rows = zip(*rows, strict=True) if rows else [()] * len(columns)
+            parameters |= dict(zip(names, map(pack_array, columns, columns_of_rows), strict=True))
+            types = [COLUMN_TYPES.get(column, "text") for column in columns]
+            arrays = ", ".join(f"%({each})s::{kind}[]" for each, kind in zip(names, types, strict=True))
+            sources[name] = f"unnest({arrays}) AS {name} ({', '.join(columns)})"
+        return self._execute(statement.format(**sources), parameters)
 
     def insert(self, insert: Insert, rows: Sequence[Sequence[Any]]) -> None:
         """Insert rows, all in one statement."""
         if rows:
-            names = ", ".join(insert.columns)
-            statement = f"INSERT INTO {insert.table} ({names}) SELECT {names} FROM {{rows}} {insert.on_conflict}"  # noqa: S608 - names, ours
-            self.execute_rows(statement, insert.columns, rows)
+            self.execute_rows(insert_from(insert, "{it}"), insert.columns, rows)
 
     def in_transaction(self, function: Callable[[], T]) -> T:
         """Call a function in one transaction, and again if the connection is lost or another transaction conflicts."""
         with self.translate_errors():
             return self._retry(lambda: self._attempt(function))
+
+    def in_pipeline(self, function: Callable[[], T]) -> T:
+        """Call a function in one transaction, whose statements are sent without waiting for the rows of earlier ones.
+
+        They are awaited where rows are read, and at the end.
+        """
+        if self._is_pooled or not psycopg.Pipeline.is_supported():
+            return self.in_transaction(function)
+        with self.translate_errors():
+            return self._retry(lambda: self._attempt_in_pipeline(function))
 
     def on_retry(self) -> None:
         """Forget state that a failed transaction may have left."""
@@ -162,7 +190,22 @@ class ServerConnection(StoreConnection):
         finally:
             self._in_transaction = False
 
-    def _execute(self, query: str, values: Sequence[Any]) -> Rows:
+    def _attempt_in_pipeline(self, function: Callable[[], T]) -> T:
+        self._in_transaction = True
+        try:
+            with self._pg.pipeline():
+                self._pg.execute("BEGIN")
+                result = function()
+                self._pg.execute("COMMIT")  # not executed if a statement before it failed
+        except BaseException:
+            if not self._pg.closed:
+                self._pg.rollback()
+            raise
+        finally:
+            self._in_transaction = False
+        return result
+
+    def _execute(self, query: str, values: Sequence[Any] | Mapping[str, Any]) -> Rows:
         return self._pg.cursor(binary=True).execute(query, values)
 
     def _retry(self, function: Callable[[], T]) -> T:
@@ -305,6 +348,12 @@ def clean_text(value: Any) -> Any:
 def _with_percents(statement: str) -> str:
     """Return a statement with the placeholders of psycopg."""
     return statement.replace("%", "%%").replace("?", "%s")
+
+
+def insert_from(insert: Insert, source: str) -> str:
+    """Return the statement that inserts rows of a table or a join."""
+    names = ", ".join(insert.columns)
+    return f"INSERT INTO {insert.table} ({names}) SELECT {names} FROM {source} {insert.on_conflict}"  # noqa: S608 - names, ours
 
 
 def pack_array(name: str, column: Sequence[Any]) -> PackedArray:

@@ -11,7 +11,7 @@ from agentv.stores.checksums import payload_checksums
 from agentv.stores.database import timestamp
 from agentv.stores.edits import REOPEN, StoreEdits, run_checksum
 from agentv.stores.judge_cache import StoredJudgeCache
-from agentv.stores.postgres.connection import ServerConnection, clean_text
+from agentv.stores.postgres.connection import RowTable, ServerConnection, clean_text, insert_from
 from agentv.stores.postgres.leases import ServerLeases
 from agentv.stores.postgres.migrations import check_version, migration_files
 from agentv.stores.processes import this_process
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from agentv.model.results import Summary
     from agentv.model.stored import Claim, ExecutionRow, ResultRow
     from agentv.protocols.stores import SharedLimit
+    from agentv.stores.database import Rows
     from agentv.stores.processes import ProcessIdentity
 
 
@@ -45,9 +46,13 @@ CLAIM_COLUMNS = (
     *("target_settings", "owner", "created_at", "updated_at", "status", "rounds"),
     "persona_id",
 )
-INSERT_CLAIMS = f"""
-    INSERT INTO runs ({", ".join(CLAIM_COLUMNS)}) SELECT {", ".join(CLAIM_COLUMNS)} FROM {{rows}}
-    ON CONFLICT (execution, key) DO NOTHING RETURNING key, seq
+CLAIM = f"""
+    WITH stored AS ({{snapshots}}), claimed AS (
+        INSERT INTO runs ({", ".join(CLAIM_COLUMNS)}) SELECT {", ".join(CLAIM_COLUMNS)} FROM {{{{claims}}}}
+        WHERE EXISTS (SELECT FROM executions WHERE seq = %(execution)s)
+        ON CONFLICT (execution, key) DO NOTHING RETURNING key, seq
+    ), reopened AS ({REOPEN.replace("?", "%(execution)s")} AND EXISTS (SELECT FROM claimed))
+    SELECT key, seq FROM claimed
 """  # noqa: S608 - names of columns, ours
 FREE_RUNS = """
     SELECT key, seq, rounds, owner, status, verdict FROM runs
@@ -60,24 +65,42 @@ RECLAIM = """
         place = it.place, started_at = NULL, updated_at = it.updated_at, superseded = 0, eval_id = it.eval_id,
         case_id = it.case_id, persona_id = it.persona_id, target = it.target, repeat = it.repeat, content = it.content,
         target_settings = it.target_settings
-    FROM {rows} WHERE runs.execution = it.execution AND runs.key = it.key
+    FROM {it} WHERE runs.execution = it.execution AND runs.key = it.key
 """
 """Columns that follow from the key are set too: they may be damaged."""
 UPDATE_STARTED = """
     UPDATE runs SET status = 'running', started_at = it.started_at, updated_at = it.updated_at
-    FROM {rows} WHERE runs.seq = it.seq AND runs.status = 'queued'
+    FROM {it} WHERE runs.seq = it.seq AND runs.status = 'queued'
 """
 RESULT_COLUMNS = (
     *("status", "verdict", "score", "started_at", "completed_at", "latency_ms", "input_tokens", "output_tokens"),
     *("total_tokens", "cost_usd", "thread_id", "unread", "turns"),
 )
-UPDATE_RESULTS = f"""
-    UPDATE runs SET {", ".join(f"{name} = it.{name}" for name in RESULT_COLUMNS)}, updated_at = it.updated_at,
-        owner = NULL, checksum = it.checksum
-    FROM {{rows}} WHERE runs.seq = it.seq
+WRITTEN_COLUMNS = (*RESULT_COLUMNS, "updated_at", "seq", "rounds", "checksum")
+NEW_ATTEMPT = ATTEMPT._replace(on_conflict="ON CONFLICT DO NOTHING")
+RESULT_TABLES = {"payloads": PAYLOAD, "attempts": NEW_ATTEMPT, "checks": RESULT, "search": INDEX}
+"""Rows that are written with a result."""
+_INSERTS = ", ".join(
+    f"of_{name} AS ({insert_from(insert, f'{{{name}}} JOIN written ON run = seq')})"
+    for name, insert in RESULT_TABLES.items()
+)
+WRITE_RESULTS = f"""
+    WITH written AS (
+        UPDATE runs SET {", ".join(f"{name} = it.{name}" for name in RESULT_COLUMNS)}, updated_at = it.updated_at,
+            owner = NULL, checksum = it.checksum
+        FROM {{it}} WHERE runs.seq = it.seq AND runs.rounds = it.rounds AND runs.owner = %(owner)s
+        RETURNING runs.seq
+    ), {_INSERTS}
+    SELECT seq FROM written
 """  # noqa: S608 - names of columns, ours
-CLAIMED_RUNS = """
-    SELECT seq, rounds, owner, status FROM runs WHERE seq = ANY(?::bigint[]) FOR UPDATE
+"""Results of runs that this process owns; those of others are left out, with all that belongs to them."""
+FORGET_CHECKS = """
+    DELETE FROM evaluator_results USING runs
+    WHERE run = ANY(?::bigint[]) AND run = runs.seq AND owner = ?
+"""
+WRITTEN_RUNS = """
+    SELECT seq FROM unnest(?::bigint[], ?::bigint[]) AS it (seq, rounds) JOIN runs USING (seq, rounds)
+    WHERE owner IS NULL AND status IN ('completed', 'error')
 """
 REGAIN = """
     UPDATE runs SET owner = ?, updated_at = ?
@@ -85,7 +108,6 @@ REGAIN = """
     WHERE runs.seq = it.seq AND runs.rounds = it.rounds AND owner IS NULL AND status NOT IN ('completed', 'error')
 """
 """Claims of a process whose lease was ended meanwhile, as far as nobody has claimed the runs since."""
-NEW_ATTEMPT = ATTEMPT._replace(on_conflict="ON CONFLICT DO NOTHING")
 UNFINISHED = ("queued", "running", "cancelled")
 
 
@@ -97,6 +119,14 @@ class OwnClaim(NamedTuple):
     """Number of the claim."""
     columns: dict[str, Any]
     """Columns of the run that its checksum covers and that its result does not set."""
+
+
+class SentClaims(NamedTuple):
+    """Statement that claims runs, and the rows of `CLAIM_COLUMNS` that it inserts by key."""
+
+    rows: dict[str, tuple[Any, ...]]
+    inserted: Rows
+    """Key and number of each run that did not exist."""
 
 
 class PostgresStore(StoreEdits, ServerConnection):
@@ -175,18 +205,22 @@ class PostgresStore(StoreEdits, ServerConnection):
             if not self._is_writer:
                 self._write_heartbeat()
             check = "SELECT pg_advisory_xact_lock_shared(?) FROM executions WHERE seq = ?"
-            if self.db.execute(check, (SNAPSHOT_LOCK, execution)).fetchone() is None:
-                msg = f"{self.name}: execution {execution_id} was deleted while it was running"
-                raise StoreError(msg)
-            written = self._write_results(results) if results else set()
+            known = self.db.execute(check, (SNAPSHOT_LOCK, execution))
+            rows = {self._claimed[row.key].seq: row for row in results if row.key in self._claimed}
+            sent_results = self._send_results(rows) if rows else None
             if starts:
                 now = timestamp()
-                rows = [(at, now, self._claimed[key].seq) for key, at in starts if key in self._claimed]
-                if rows:
-                    self.execute_rows(UPDATE_STARTED, ("started_at", "updated_at", "seq"), rows)
-            return (self._claim(execution, claims, rerun) if claims else {}), written
+                started = [(at, now, self._claimed[key].seq) for key, at in starts if key in self._claimed]
+                if started:
+                    self.execute_rows(UPDATE_STARTED, ("started_at", "updated_at", "seq"), started)
+            sent_claims = self._send_claims(execution, claims) if claims else None
+            if known.fetchone() is None:
+                msg = f"{self.name}: execution {execution_id} was deleted while it was running"
+                raise StoreError(msg)
+            written = set() if sent_results is None else self._check_results(rows, sent_results)
+            return {} if sent_claims is None else self._check_claims(execution, claims, sent_claims, rerun), written
 
-        claimed, written = self.in_transaction(change)
+        claimed, written = self.in_pipeline(change)
         for key in written:
             self._claimed.pop(key, None)
         self._claimed.update(claimed)
@@ -206,13 +240,11 @@ class PostgresStore(StoreEdits, ServerConnection):
             self._claimed[key] = _own_claim(seq, rounds, tuple(columns))
         return self.write(execution_id, [], results)[1]
 
-    def _claim(self, execution: int, claims: Sequence[Claim], rerun: Collection[str]) -> dict[str, OwnClaim]:
+    def _send_claims(self, execution: int, claims: Sequence[Claim]) -> SentClaims:
         if self._keeps_positions:
             claims = [claim._replace(position=self._stored_position(execution, claim)) for claim in claims]
         at = timestamp()
         snapshots = {data: snapshot_id(data) for claim in claims for data in (claim.content, claim.target_settings)}
-        insert = REPAIRED_SNAPSHOT if self._damaged else SNAPSHOT
-        self.insert(insert, sorted((number, data) for data, number in snapshots.items()))
         rows = {
             claim.key: (
                 execution,
@@ -228,12 +260,21 @@ class PostgresStore(StoreEdits, ServerConnection):
             )
             for claim in claims
         }
-        inserted = self.execute_rows(INSERT_CLAIMS, CLAIM_COLUMNS, list(rows.values()))
-        claimed = {key: _own_claim(seq, 1, rows[key]) for key, seq in inserted}
+        tables = {
+            "snapshots": RowTable(SNAPSHOT.columns, sorted((number, data) for data, number in snapshots.items())),
+            "claims": RowTable(CLAIM_COLUMNS, list(rows.values())),
+        }
+        insert = insert_from(REPAIRED_SNAPSHOT if self._damaged else SNAPSHOT, "{snapshots}")
+        return SentClaims(rows, self.execute_tables(CLAIM.format(snapshots=insert), tables, execution=execution))
+
+    def _check_claims(
+        self, execution: int, claims: Sequence[Claim], sent: SentClaims, rerun: Collection[str]
+    ) -> dict[str, OwnClaim]:
+        """Return the runs that were claimed; those that exist already are claimed if no other process has them."""
+        claimed = {key: _own_claim(seq, 1, sent.rows[key]) for key, seq in sent.inserted.fetchall()}
         if len(claimed) < len(claims):
-            claimed |= self._reclaim(execution, [claim for claim in claims if claim.key not in claimed], rows, rerun)
-        if claimed:
-            self.db.execute(REOPEN, (execution,))
+            others = [claim for claim in claims if claim.key not in claimed]
+            claimed |= self._reclaim(execution, others, sent.rows, rerun)
         return claimed
 
     def _reclaim(
@@ -258,46 +299,52 @@ class PostgresStore(StoreEdits, ServerConnection):
                 claimed[key] = _own_claim(seq, rounds + 1, rows[key])
         if free:
             self.execute_rows(RECLAIM, CLAIM_COLUMNS, free)
+        if claimed:
+            self.db.execute(REOPEN, (execution,))
         return claimed
 
-    def _write_results(self, results: Sequence[ResultRow]) -> set[str]:
-        at = timestamp()
-        if self._leases.is_lost():
+    def _check_results(self, rows: Mapping[int, ResultRow], sent: Rows) -> set[str]:
+        """Return the keys of the results that are written: those of runs that this process owns."""
+        written = {seq for (seq,) in sent.fetchall()}
+        missing = {seq: row for seq, row in rows.items() if seq not in written}
+        if missing:  # the lease may have ended meanwhile
             self._write_heartbeat()
-        owned, done = self._find_writable(results)
-        rows = [(self._claimed[row.key], row) for row in owned]
-        if rows:
-            updates = [_result_values(claim, row, at) for claim, row in rows]
-            self.execute_rows(UPDATE_RESULTS, (*RESULT_COLUMNS, "updated_at", "seq", "checksum"), updates)
-        again = [claim.seq for claim, _ in rows if claim.rounds > 1]
-        if again:
-            self.db.execute("DELETE FROM evaluator_results WHERE run = ANY(?::bigint[])", (again,))
-        payloads = [(claim.seq, row.key, (row.line, row.response, row.sides)) for claim, row in rows]
-        self.insert(PAYLOAD, [(seq, *payload, *payload_checksums(key, *payload)) for seq, key, payload in payloads])
-        attempts = [(claim.seq, claim.rounds, attempt) for claim, row in rows for attempt in row.attempts]
-        self.insert(NEW_ATTEMPT, [attempt_row(*attempt) for attempt in attempts])
-        self.insert(RESULT, result_rows([(claim.seq, row.record) for claim, row in rows]))
-        self.insert(INDEX, [index_row(claim.seq, row.record) for claim, row in rows])
+            written |= {seq for (seq,) in self._send_results(missing).fetchall()}
+            written |= self._find_written([seq for seq in missing if seq not in written])
         if self._superseded is not None:
-            self._superseded.supersede([claim.seq for claim, _ in rows])
-        return done | {row.key for row in owned}
+            self._superseded.supersede([seq for seq in rows if seq in written])
+        return {rows[seq].key for seq in written}
 
-    def _find_writable(self, results: Sequence[ResultRow]) -> tuple[list[ResultRow], set[str]]:
-        """Return the results of runs that this process owns, and the keys of those that are written already.
+    def _send_results(self, rows: Mapping[int, ResultRow]) -> Rows:
+        at = timestamp()
+        claims = {seq: self._claimed[row.key] for seq, row in rows.items()}
+        again = [seq for seq, claim in claims.items() if claim.rounds > 1]
+        if again:
+            self.db.execute(FORGET_CHECKS, (again, self._owner.id))
+        payloads = [(seq, row.key, (row.line, row.response, row.sides)) for seq, row in rows.items()]
+        tables: dict[str, list[tuple[Any, ...]]] = {
+            "payloads": [(seq, *payload, *payload_checksums(key, *payload)) for seq, key, payload in payloads],
+            "attempts": [
+                attempt_row(seq, claims[seq].rounds, attempt) for seq, row in rows.items() for attempt in row.attempts
+            ],
+            "checks": result_rows([(seq, row.record) for seq, row in rows.items()]),
+            "search": [index_row(seq, row.record) for seq, row in rows.items()],
+        }
+        updates = [_result_values(claims[seq], row, at) for seq, row in rows.items()]
+        return self.execute_tables(
+            WRITE_RESULTS,
+            {
+                "it": RowTable(WRITTEN_COLUMNS, updates),
+                **{name: RowTable(insert.columns, tables[name]) for name, insert in RESULT_TABLES.items()},
+            },
+            owner=self._owner.id,
+        )
 
-        The latter are those of a transaction whose commit was not confirmed, because the connection was lost.
-        """
-        mine = {self._claimed[row.key].seq: row for row in results if row.key in self._claimed}
-        owned, done = [], set()
-        for seq, rounds, owner, status in self.db.execute(CLAIMED_RUNS, (list(mine),)).fetchall():
-            row = mine[seq]
-            if rounds != self._claimed[row.key].rounds:
-                continue
-            if owner == self._owner.id:
-                owned.append(row)
-            elif owner is None and status not in UNFINISHED:
-                done.add(row.key)
-        return owned, done
+    def _find_written(self, seqs: Sequence[int]) -> set[int]:
+        """Return those that are written already, in a transaction whose commit was not confirmed."""
+        claims = {claim.seq: claim.rounds for claim in self._claimed.values()}
+        found = self.db.execute(WRITTEN_RUNS, (list(seqs), [claims[seq] for seq in seqs]))
+        return {seq for (seq,) in found.fetchall()}
 
     def heartbeat(self) -> None:
         """Renew the lease of this process."""
@@ -386,10 +433,10 @@ def _own_claim(seq: int, rounds: int, row: tuple[Any, ...]) -> OwnClaim:
 
 
 def _result_values(claim: OwnClaim, row: ResultRow, at: str) -> tuple[Any, ...]:
-    """Return the values of `UPDATE_RESULTS`."""
+    """Return the values of `WRITTEN_COLUMNS`."""
     values = tuple(map(clean_text, result_columns(row.record)))
     columns = {**claim.columns, **dict(zip(RESULT_COLUMNS, values, strict=True))}
-    return (*values, at, claim.seq, run_checksum(columns))
+    return (*values, at, claim.seq, claim.rounds, run_checksum(columns))
 
 
 class PostgresJudgeCache(StoredJudgeCache, ServerConnection):
