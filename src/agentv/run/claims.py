@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 MAX_BLOCK = 1024
-MAX_BLOCK_BYTES = 1_000_000
+MAX_BLOCK_BYTES = 64_000
 """Size of the cases in one block: large cases are held a few at a time."""
 FAST_S = 0.2
 SLOW_S = 2.0
