@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from agentv.run.store_writer import StoreWriter
 
 
-MAX_BLOCK = 1024
-MAX_BLOCK_BYTES = 64_000
+MAX_BLOCK = 256
+MAX_BLOCK_BYTES = 128_000
 """Size of the cases in one block: large cases are held a few at a time."""
 FAST_S = 0.2
 SLOW_S = 2.0

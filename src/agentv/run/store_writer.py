@@ -109,7 +109,7 @@ GROUP_COMMIT_S = 0.025
 """Time that results wait for each other: every commit waits for the disk, so one commit writes many results."""
 MAX_PENDING = 1000
 """Results in one commit, and results that may wait for one before backpressure sets in."""
-WEIGHT_UNIT = 2048
+WEIGHT_UNIT = 1024
 """Bytes of a result of weight 1."""
 TAKEN_OVER = "some of the runs were taken over by another process while this one stood still: resume to see all"
 _decode_record = json.Decoder(ResultRecord).decode
