@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -50,12 +51,17 @@ def describe_error(error: BaseException) -> str:
 def iter_records(
     file: TraceSource, sink: TraceSink, *, as_lines: bool, lost: list[str] | None = None
 ) -> Iterator[TraceRecord]:
-    """Yield the records of a file: its lines, or the elements of its document.
+    """Yield the records of a file: its lines, or the elements of its document, which may be the only line.
 
     A line that is too long is reported, and its place added to `lost`.
     """
     if as_lines:
-        for line in file.lines():
+        lines = file.lines()
+        first = list(islice(lines, 2))
+        if len(first) == 1 and first[0].data.lstrip()[:1] == b"[":
+            yield from elements_of(first[0].data, file.name)  # a list that was written without line breaks
+            return
+        for line in chain(first, lines):
             place = f"{file.name}:{line.number}"
             if not line.data:
                 sink.skip(place, "the line is longer than 512 MB")

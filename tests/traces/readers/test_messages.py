@@ -37,10 +37,21 @@ ITEMS: list[dict[str, Any]] = [
 ]
 
 
-def write(path: Path, values: list[Any], *, as_lines: bool) -> Path:
-    if as_lines:
+PYDANTIC_AI: list[dict[str, Any]] = [
+    {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "add"}]},
+    {"kind": "response", "parts": [{"part_kind": "tool-call", "tool_name": "add", "args": "{}", "tool_call_id": "1"}]},
+    {"kind": "request", "parts": [{"part_kind": "tool-return", "tool_call_id": "1", "tool_name": "add", "content": 3}]},
+    {"kind": "response", "parts": [{"part_kind": "tool-call", "tool_name": "mul", "args": {}, "tool_call_id": "2"}]},
+    {"kind": "response", "parts": [{"part_kind": "text", "content": "3"}]},
+]
+LAYOUTS = ("lines", "indented", "one line")
+"""JSON Lines, or a JSON list with or without line breaks."""
+
+
+def write(path: Path, values: list[Any], layout: str) -> Path:
+    if layout == "lines":
         return write_lines(path, values)
-    path.write_text(json.dumps(values, indent=1), encoding="utf-8")
+    path.write_text(json.dumps(values, indent=1 if layout == "indented" else None), encoding="utf-8")
     return path
 
 
@@ -49,33 +60,33 @@ def tools(session: Any) -> list[str]:
     return found or [event.name for event in session.response.trace or () if event.type == "tool_call"]
 
 
-@pytest.mark.parametrize("as_lines", [True, False])
-@pytest.mark.parametrize("events", [ADK, TRACE, ITEMS], ids=["adk", "trace", "responses"])
-def test_events_of_a_file_are_one_session(tmp_path: Path, events: list[Any], *, as_lines: bool) -> None:
-    session = read_one(write(tmp_path / "events.json", events, as_lines=as_lines))
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("events", [ADK, TRACE, ITEMS, PYDANTIC_AI], ids=["adk", "trace", "responses", "pydantic_ai"])
+def test_events_of_a_file_are_one_session(tmp_path: Path, events: list[Any], layout: str) -> None:
+    session = read_one(write(tmp_path / "events.json", events, layout))
     assert tools(session) == ["add", "mul"]
     assert session.id == "events"
 
 
-@pytest.mark.parametrize("as_lines", [True, False])
-def test_events_with_ids_are_a_session_for_each_id(tmp_path: Path, *, as_lines: bool) -> None:
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_events_with_ids_are_a_session_for_each_id(tmp_path: Path, layout: str) -> None:
     events = [{**event, "session_id": name} for event in ITEMS for name in ("a", "b")]
-    sessions, coverage = read_traces(write(tmp_path / "events.json", events, as_lines=as_lines))
+    sessions, coverage = read_traces(write(tmp_path / "events.json", events, layout))
     assert [(session.id, tools(session)) for session in sessions] == [("a", ["add", "mul"]), ("b", ["add", "mul"])]
     assert not coverage.skipped_records
 
 
 def test_events_without_an_id_belong_to_the_only_session(tmp_path: Path) -> None:
     events = [ITEMS[0], *({**event, "session_id": "a"} for event in ITEMS[1:])]
-    session = read_one(write(tmp_path / "events.json", events, as_lines=False))
+    session = read_one(write(tmp_path / "events.json", events, "indented"))
     assert (session.id, tools(session)) == ("a", ["add", "mul"])
 
 
-@pytest.mark.parametrize("as_lines", [True, False])
-def test_conversations_of_a_file_are_sessions_of_their_own(tmp_path: Path, *, as_lines: bool) -> None:
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_conversations_of_a_file_are_sessions_of_their_own(tmp_path: Path, layout: str) -> None:
     message = {"role": "assistant", "content": "hello"}
     values = [{"id": "a", "messages": [message]}, {"id": "b", "type": "chat", "messages": [message]}, [message]]
-    sessions, _ = read_traces(write(tmp_path / "all.json", values, as_lines=as_lines))
+    sessions, _ = read_traces(write(tmp_path / "all.json", values, layout))
     assert [session.id for session in sessions] == ["a", "b", "all-3"]
 
 

@@ -35,6 +35,8 @@ _UNKNOWN = "a record of no known shape: expected messages, a conversation, or a 
 def _is_message(value: Any) -> bool:
     if not isinstance(value, dict) or isinstance(value.get("messages"), list):
         return False
+    if isinstance(value.get("kind"), str) and isinstance(value.get("parts"), list):  # of pydantic-ai
+        return True
     return isinstance(value.get("role"), str) and any(key in value for key in ("content", "tool_calls", "parts"))
 
 
