@@ -33,7 +33,7 @@ def wait_until(page: Any, expression: str) -> None:
     end = time.monotonic() + DEADLINE_S
     while not page.evaluate(expression):
         assert time.monotonic() < end, expression
-        page.wait_for_timeout(50)
+        page.wait_for_timeout(20)
 
 
 class Watched:
@@ -62,7 +62,7 @@ class Watched:
     def open(self, address: str) -> Any:
         """Open an address, and wait for its content."""
         self.page.goto(address)
-        self.page.wait_for_selector("main h1, main .problem:not([hidden])")
+        wait_until(self.page, "document.querySelector('main')?.dataset.ready === location.hash")
         return self.page
 
     def outside(self, address: str) -> list[str]:

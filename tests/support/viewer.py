@@ -1,12 +1,13 @@
 """A store with runs of every outcome, made by a real execution, for tests of lists, the viewer and the report."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from agentv.stores.sqlite.store import SqliteStore
-from tests.support.command import Command
+from tests.support.command import Command, Result
 
 ORDER = {"tool": "get_order", "input": {"order_id": "B-42"}, "output": {"total": 900}, "duration_ms": 12.5}
 REFUND = {"tool": "refund", "input": {"order_id": "B-42", "amount": 900}, "output": "ok", "duration_ms": 40}
@@ -42,17 +43,17 @@ def support_eval() -> dict[str, Any]:
     }
 
 
-def write_store(
-    run: Command, *options: str, data: dict[str, Any] | None = None, name: str = "support", in_process: bool = True
-) -> str:
-    """Run an eval in the folder of the command; return the id of its execution.
+def in_thread(run: Command, *args: str) -> Result:
+    """Run a command in a thread of this process: in that of a test, Playwright has an event loop of its own."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(run, *args).result()
 
-    It cannot run in this process while Playwright does, which has an event loop of its own.
-    """
+
+def write_store(run: Command, *options: str, data: dict[str, Any] | None = None, name: str = "support") -> str:
+    """Run an eval in the folder of the command; return the id of its execution."""
     file = run.folder / f"{name}.eval.yaml"
     file.write_text(yaml.safe_dump(data or support_eval(), sort_keys=False), encoding="utf-8")
-    call = run if in_process else run.process
-    done = call("eval", file.name, "--json", *options)
+    done = in_thread(run, "eval", file.name, "--json", *options)
     assert done.code in (0, 1, 3), done.err
     return str(done.lines[-1]["execution_id"])
 

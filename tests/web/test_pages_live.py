@@ -3,7 +3,6 @@
 import ast
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,9 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 
 from agentv.model.listing import RunLabel
 from tests.fakes.judges.program import judge_program
-from tests.support import viewer as stores
 from tests.support.browser import Watched, open_browser, wait_until
 from tests.support.command import Command, command_in
-from tests.support.viewer import ORDER, REFUND, open_store, reply, store_file, support_eval
+from tests.support.viewer import ORDER, REFUND, in_thread, open_store, reply, store_file, support_eval, write_store
 from tests.support.viewer_server import Served, serve
 
 MISSING = "missing call: ask_approval"
@@ -25,12 +23,9 @@ HOSTILE = (
 )
 
 
-write_store = partial(stores.write_store, in_process=False)
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Command:
-    """Return a folder with a store, made by another process."""
+    """Return a folder with a store."""
     run = command_in(tmp_path_factory.mktemp("viewer"))
     write_store(run, "--repeat", "2")
     return run
@@ -147,8 +142,8 @@ class TestPages:
 class TestConversations:
     def test_a_simulated_user_reaches_its_goal_in_turns(self, watched: Watched, tmp_path: Path) -> None:
         run = command_in(tmp_path)
-        assert run.process("init", "talk", "--example", "conversation").code == 0
-        assert run.process("eval", "talk", "--case", "refund-simulated").code == 0
+        assert in_thread(run, "init", "talk", "--example", "conversation").code == 0
+        assert in_thread(run, "eval", "talk", "--case", "refund-simulated").code == 0
         with serve(next(tmp_path.rglob("runs.db"))) as viewer:
             (row,) = viewer.get("executions/last/runs").data["runs"]
             page = watched.open(f"{viewer.address}#/runs/{row['id']}")
@@ -200,8 +195,8 @@ class TestConversations:
 class TestEvidence:
     def test_numbers_of_a_turn_lead_to_the_calls_of_that_turn(self, watched: Watched, tmp_path: Path) -> None:
         run = command_in(tmp_path)
-        assert run.process("init", "talk", "--example", "conversation").code == 0
-        assert run.process("eval", "talk", "--case", "refund-large").code == 1
+        assert in_thread(run, "init", "talk", "--example", "conversation").code == 0
+        assert in_thread(run, "eval", "talk", "--case", "refund-large").code == 1
         with serve(next(tmp_path.rglob("runs.db"))) as viewer:
             page = watched.open(f"{viewer.address}#/runs/{failed_run(viewer)}")
             page.wait_for_selector(".message")
@@ -262,6 +257,7 @@ class TestEvidence:
             page = watched.open(f"{viewer.address}#/runs/{failed_run(viewer)}")
             page.wait_for_selector("#call-0")
             page.click("#call-0 summary")
+            page.wait_for_selector("#call-0 .call-body")
             text = page.inner_text("#call-0")
             assert "look(id=12345678901234567891)" in text
             assert '"__proto__": 1' in text
@@ -307,7 +303,7 @@ def test_charts_of_a_report_follow_its_filters(watched: Watched, viewer: Served,
         page.wait_for_selector(".chart svg")
         return [str(chart.get_attribute("aria-label")) for chart in page.query_selector_all(".chart svg")]
 
-    assert project.process("report", "-o", "charts.html").code == 0
+    assert in_thread(project, "report", "-o", "charts.html").code == 0
     report = (project.folder / "charts.html").as_uri()
     name = execution_of(viewer)
     for query in ("view=runs", "view=runs&status=fail"):
@@ -317,7 +313,7 @@ def test_charts_of_a_report_follow_its_filters(watched: Watched, viewer: Served,
 
 
 def test_repeats_of_a_report_are_those_of_the_viewer(watched: Watched, viewer: Served, project: Command) -> None:
-    assert project.process("report", "-o", "repeats.html").code == 0
+    assert in_thread(project, "report", "-o", "repeats.html").code == 0
     report = (project.folder / "repeats.html").as_uri()
     path = f"#/repeats/{execution_of(viewer)}?eval_id=support&case_id=refund-1&target=hasty"
     shown = []
@@ -351,7 +347,7 @@ def test_a_run_of_a_report_is_that_of_the_viewer(watched: Watched, tmp_path: Pat
     data["targets"][0]["reply"]["text"] = odd
     data["cases"][0]["input"] = odd
     write_store(run, data=data)
-    assert run.process("report").code == 0
+    assert in_thread(run, "report").code == 0
     found = re.findall(r'<script type="text/plain" id="([\w-]+)">([^<]*)', (run.folder / "report.html").read_text())
     with serve(store_file(run)) as viewer:
         page = watched.open(viewer.address)
@@ -401,7 +397,7 @@ class TestLive:
             page = watched.open(viewer.address)
             page.wait_for_selector(".executions-table .row")
             data = support_eval()
-            data["targets"][0]["delay_ms"] = 700
+            data["targets"][0]["delay_ms"] = 500
             path = run.write("slow.eval.yaml", data)
             process = run.start("eval", path.name, "--target", "careful", "--max-concurrency", "1")
             page.wait_for_selector("text=running", timeout=20_000)
@@ -460,7 +456,7 @@ class TestLabels:
             page.goto(f"{viewer.address}#/labels")
             page.wait_for_selector("text=the customer agreed")
         run.write("agentv.yaml", {"targets": [judge_program(run.folder)], "judge": "judge"})
-        done = run.process("calibrate", "--criterion", "It is done", "--judge", "judge", "--json")
+        done = in_thread(run, "calibrate", "--criterion", "It is done", "--judge", "judge", "--json")
         assert done.lines[0]["calibration"]["n"] == 1, done.err + done.out
 
 
@@ -519,10 +515,8 @@ class TestSize:
             page = watched.open(f"{viewer.address}#/executions/last?view=runs")
             page.wait_for_selector(".runs-table .row")
             assert page.locator(".runs-table .row").count() < 60
-            for _ in range(6):
-                page.evaluate("scrollTo(0, document.body.scrollHeight)")
-                page.wait_for_timeout(150)
-            page.wait_for_selector("text=case-0699")
+            shown = "document.querySelector('.runs-table .row:last-child').textContent"
+            wait_until(page, f"scrollTo(0, document.body.scrollHeight), {shown}.includes('case-0699')")
             assert page.locator(".runs-table .row").count() < 60
 
     def test_long_texts_and_base64_are_cut_and_say_so(self, watched: Watched, tmp_path: Path) -> None:
@@ -571,7 +565,6 @@ class TestBarriers:
         watched = Watched(browser, color_scheme=scheme, bypass_csp=True)
         for path in pages:
             page = watched.open(f"{viewer.address}{path}")
-            page.wait_for_timeout(300)
             found = Axe().run(page).response["violations"]
             assert [each["help"] for each in found if each["impact"] in ("serious", "critical")] == [], path
         watched.context.close()
@@ -583,7 +576,6 @@ class TestBarriers:
         for path in ("#/", f"#/executions/{name}", f"#/executions/{name}?view=runs", f"#/runs/{failed_run(viewer)}",
                      f"#/repeats/{name}?case_id=refund-1", f"#/compare/{name}/{name}"):  # fmt: skip
             page = watched.open(f"{viewer.address}{path}")
-            page.wait_for_timeout(200)
             assert page.evaluate("document.documentElement.scrollWidth") <= 400, path
         watched.context.close()
 

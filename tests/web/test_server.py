@@ -11,6 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 import agentv
+from agentv.model.listing import RunLabel
 from agentv.web.endpoints import ENDPOINTS
 from agentv.web.openapi import describe_api
 from tests.support.command import Command, command_in
@@ -197,6 +198,32 @@ class TestComparisons:
                 "verdict": "match",
                 **dict.fromkeys("ab", 'get_order(order_id="B-42")'),
             }
+
+    def test_a_comparison_names_runs_that_are_damaged(self, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        first, second = write_store(run, "--target", "careful"), write_store(run, "--target", "careful")
+        with serve(store_file(run)) as viewer:
+            path = f"compare?a={first}&b={second}"
+            assert viewer.get(path).data["missing"] == []
+            store = open_store(run)
+            key = next(iter(store.runs(second))).key
+            store.db.execute("UPDATE payloads SET record = X'00' WHERE run = (SELECT max(seq) - 4 FROM runs)")
+            store.close()
+            comparison = viewer.get(path).data
+            assert comparison["damaged"] == [f"{second}-{key}"]
+            assert f"{second}-{key}" in comparison["missing"][0]
+            assert comparison["cases"] == 4
+
+    def test_answers_that_are_kept_follow_the_store(self, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        name = write_store(run, "--target", "careful")
+        with serve(store_file(run)) as viewer:
+            path = f"executions/{name}/cases?label=fail"
+            assert viewer.get(path).data["total"] == viewer.get(path).data["total"] == 0
+            store = open_store(run)
+            store.set_label(name, next(iter(store.runs(name))).key, RunLabel(label="fail"))
+            store.close()
+            assert viewer.get(path).data["total"] == 1
 
 
 class TestLabels:

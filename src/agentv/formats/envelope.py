@@ -137,7 +137,9 @@ def _read(value: _Object, reader: ReplyReader) -> ProviderResponse:
         cost_usd=response.cost_usd if rest.cost_usd is None else rest.cost_usd,
         latency_ms=response.latency_ms if rest.latency_ms is None else rest.latency_ms,
         raw_response=response.raw_response if rest.raw_response is None else rest.raw_response,
-        unread=(*joined.unread, Unread(path="steps", reason=_NODES)) if _are_nodes(others.get("steps")) else joined.unread,
+        unread=(*joined.unread, Unread(path="steps", reason=_NODES))
+        if _are_nodes(others.get("steps"))
+        else joined.unread,
     )
 
 

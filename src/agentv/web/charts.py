@@ -83,4 +83,5 @@ def _count(ordered: list[float], edges: list[float]) -> list[int]:
 
 
 def _quantile(ordered: list[float], share: float) -> float:
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+    """Return a quantile as a summary has it, so that a page shows one number for it."""
+    return ordered[round(share * (len(ordered) - 1))]

@@ -57,9 +57,13 @@ class App {
   }
 
   async route() {
-    const [path, search] = location.hash.replace(/^#\/?/, "").split("?");
+    const place = location.hash;
+    const [path, search] = place.replace(/^#\/?/, "").split("?");
     const query = new URLSearchParams(search || "");
-    if (path === this.path && this.onQuery) return this.onQuery(query);
+    if (path === this.path && this.onQuery) {
+      await this.onQuery(query);
+      return this.ready(place);
+    }
     this.leaving.forEach((action) => action());
     Object.assign(this, { leaving: [], list: null, refresh: null, onQuery: null, items: null, keys: {}, path });
     this.number += 1;
@@ -71,7 +75,15 @@ class App {
     } catch (error) {
       if (number === this.number) this.show(h("p", null, h("a", { href: "#/" }, "Executions")), problemBox(error));
     }
-    return undefined;
+    return number === this.number ? this.ready(place) : undefined;
+  }
+
+  /**
+   * Mark the page as complete, for tests and screenshots.
+   * @param {string} place
+   */
+  ready(place) {
+    this.main.setAttribute("data-ready", place);
   }
 
   /**
@@ -100,7 +112,6 @@ class App {
     const title = this.main.querySelector("h1");
     document.title = `${title ? title.textContent : "agentv"} · agentv`;
     if (!query.has("call") && !query.has("message")) scrollTo(0, 0);
-    this.main.setAttribute("data-ready", String(this.number));
   }
 
   /** Look for changes of the store, also by other processes. */

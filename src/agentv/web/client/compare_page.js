@@ -25,11 +25,29 @@ export async function comparePage(app, a, b) {
     h("h1", null, verdictTitle(comparison.verdict)),
     h("div", { class: "tiles" }, side("A", a, comparison.a), side("B", b, comparison.b), number("cases", comparison.cases), number("won by B", comparison.wins), number("lost by B", comparison.losses), number("both passed", comparison.both_passed), number("both failed", comparison.both_failed)),
     h("p", { class: "quiet" }, comparison.p_value === null ? "" : `p = ${comparison.p_value.toPrecision(2)} over all cases · `, h("a", { href: pageLink(["compare", b, a]) }, "swap A and B")),
-    comparison.missing.length ? h("div", { class: "notice" }, h("ul", null, comparison.missing.map((/** @type {string} */ each) => h("li", null, each)))) : null,
+    notCompared(comparison),
     measuresTable(comparison),
     h("section", { "aria-label": "Losses" }, h("h2", null, `Lost by B: ${count(comparison.losses)}`), lost.length ? lost.slice(0, 200).map((/** @type {any} */ each) => changeCard(each, a, b)) : h("p", { class: "quiet" }, "No case was lost."), comparison.not_listed ? h("p", { class: "cut" }, `${count(comparison.not_listed)} more are not listed.`) : null),
     h("section", { "aria-label": "Wins" }, h("h2", null, `Won by B: ${count(comparison.won.count)}`), h("ul", null, comparison.won.cases.map((/** @type {any} */ each) => h("li", null, caseLinks(each, a, b)))), comparison.won.count > comparison.won.cases.length ? h("p", { class: "cut" }, `${count(comparison.won.count - comparison.won.cases.length)} more are not listed.`) : null),
   );
+}
+
+/**
+ * Say what the verdict leaves out: it could hide a regression.
+ * @param {any} comparison
+ */
+function notCompared(comparison) {
+  const sentences = [...comparison.missing];
+  if (comparison.not_measured.count) sentences.push(`${plural(comparison.not_measured.count, "case")} not measured on both sides${comparison.lost_to_errors ? `; ${count(comparison.lost_to_errors)} of them measured in A, and only errors in B` : ""}: ${names(comparison.not_measured)}`);
+  if (comparison.only_b.count) sentences.push(`${plural(comparison.only_b.count, "case")} only in B: ${names(comparison.only_b)}`);
+  if (!sentences.length) return null;
+  return h("div", { class: "notice" }, h("strong", null, "Not compared: "), h("ul", null, sentences.map((each) => h("li", null, each))));
+}
+
+/** @param {any} list */
+function names(list) {
+  const shown = [...new Set(list.cases.map((/** @type {any} */ each) => each.case_id))];
+  return `${shown.slice(0, 10).join(", ")}${shown.length > 10 || list.count > list.cases.length ? ", …" : ""}`;
 }
 
 /** @param {string} verdict */
@@ -47,12 +65,21 @@ function number(name, value) {
   return h("div", { class: "tile" }, h("span", { class: "quiet" }, name), h("span", { class: "tile-value" }, count(value)));
 }
 
+/**
+ * Return a difference with its sign, unless it is rounded to zero.
+ * @param {string} text without a sign
+ * @param {number} value
+ */
+function signedText(text, value) {
+  return `${!/[1-9]/.test(text) ? "" : value > 0 ? "+" : "−"}${text}`;
+}
+
 /** @param {any} comparison */
 function measuresTable(comparison) {
   const rows = MEASURE_NAMES.map(([name, title]) => {
     const each = comparison.measures[name];
     const show = (/** @type {any} */ value) => measure(name, value);
-    const signed = (/** @type {any} */ value) => (value === null || value === undefined ? "–" : `${value > 0 ? "+" : value < 0 ? "−" : ""}${measure(name, Math.abs(value))}`);
+    const signed = (/** @type {any} */ value) => signedText(measure(name, value === null ? null : Math.abs(value)), value);
     const interval = each.interval ? `${signed(each.interval[0])} to ${signed(each.interval[1])}` : "–";
     return h("tr", null, h("th", { scope: "row" }, title), h("td", { class: "number" }, show(each.a)), h("td", { class: "number" }, show(each.b)), h("td", { class: "number" }, signed(each.difference)), h("td", { class: "number quiet" }, interval));
   });

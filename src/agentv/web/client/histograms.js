@@ -26,10 +26,21 @@ export function histograms(runs, status) {
     const values = known.map((run) => ({ value: Number(pick(run)), status: status(run) })).sort((a, b) => a.value - b.value);
     const ordered = values.map((each) => each.value);
     const edges = name === "score" ? Array.from({ length: 11 }, (_, at) => at / 10) : binEdges(ordered);
-    const quantile = (/** @type {number} */ share) => ordered[Math.min(ordered.length - 1, Math.floor(share * ordered.length))];
-    charts.push({ name, unit, missing: measured.length - known.length, bins: countBins(values, edges), median: quantile(0.5), p95: quantile(0.95), max: ordered[ordered.length - 1] });
+    charts.push({ name, unit, missing: measured.length - known.length, bins: countBins(values, edges), median: quantile(ordered, 0.5), p95: quantile(ordered, 0.95), max: ordered[ordered.length - 1] });
   }
   return charts;
+}
+
+/**
+ * Return a quantile as the API does, which rounds a half to the even position.
+ * @param {number[]} ordered
+ * @param {number} share
+ */
+function quantile(ordered, share) {
+  const place = share * (ordered.length - 1);
+  const below = Math.floor(place);
+  const isUp = place - below > 0.5 || (place - below === 0.5 && below % 2 === 1);
+  return ordered[isUp ? below + 1 : below];
 }
 
 /**
