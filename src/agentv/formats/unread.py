@@ -42,6 +42,7 @@ _TEXTS = frozenset((str, type(None)))
 _RESULT_ROLES = frozenset(("tool", "function"))
 _OWN_METADATA = frozenset(("thinking", "malformed", "shape", "agentv"))
 """Metadata keys that are written by this package and hold nothing unread."""
+_PLAIN_METADATA = frozenset(("agent", "within_tool"))
 _READ_OBJECTS = frozenset((
     *("response_metadata", "additional_kwargs", "provider_details", "provider_metadata", "vendor_details", "metadata"),
     *("annotations", "headers", "audio", "reasoning_details", "provider_options", "timings", "extra_content"),
@@ -135,12 +136,19 @@ def _limit_places(places: Iterable[Unread]) -> tuple[Unread, ...]:
 def _are_plain(messages: Sequence[Message]) -> bool:
     """Return whether messages cannot hold anything unread, which is the common case."""
     for message in messages:
-        if message.metadata is not None or message.role not in _PLAIN_ROLES or type(message.content) not in _TEXTS:
+        if message.role not in _PLAIN_ROLES or type(message.content) not in _TEXTS:
+            return False
+        if message.metadata is not None and not _is_plain_metadata(message.metadata):
             return False
         for call in message.tool_calls:
             if not call.tool or call.metadata is not None:
                 return False
     return True
+
+
+def _is_plain_metadata(metadata: Mapping[str, Any]) -> bool:
+    """Return whether metadata hold only the names of agents and tools, as in sessions that were made of spans."""
+    return metadata.keys() <= _PLAIN_METADATA and all(isinstance(value, str) for value in metadata.values())
 
 
 class _CallIndex:

@@ -138,11 +138,12 @@ def _read_messages(facts: Facts, span: OtelSpan, reader: MessageReader) -> None:
     facts.cost_usd = number_or_none(first_of(attributes, "gen_ai.usage.cost", "operation.cost"))
     facts.finish = _finish_reasons(attributes)
     _read_attribute_messages(facts, attributes, reader)
-    for event in sorted(span.events, key=lambda each: each.time):
-        if event.name == DETAILS:
-            _read_attribute_messages(facts, event.attributes, reader)
-    if facts.prompt is None and facts.replies is None:
-        _read_event_messages(facts, span)
+    if span.events:
+        for event in sorted(span.events, key=lambda each: each.time):
+            if event.name == DETAILS:
+                _read_attribute_messages(facts, event.attributes, reader)
+        if facts.prompt is None and facts.replies is None:
+            _read_event_messages(facts, span)
     if facts.prompt is None and facts.replies is None:
         _read_adk(facts, attributes, reader)
     if facts.kind == "agent":
@@ -327,7 +328,14 @@ def read_token_counts(
     attributes: Mapping[str, Any], names: Mapping[str, tuple[str, ...]] = _COUNTS
 ) -> TokensUsage | None:
     """Return the token counts of a span; `None` if it has none."""
-    counts = {field: _count(first_of(attributes, *keys)) for field, keys in names.items()}
+    counts: dict[str, int | None] = {}
+    for field, keys in names.items():
+        counts[field] = None
+        for key in keys:
+            value = attributes.get(key)
+            if value is not None and value != "":
+                counts[field] = value if type(value) is int and value >= 0 else _count(value)
+                break
     if counts["input_tokens"] is None and counts["output_tokens"] is None and counts["total_tokens"] is None:
         aggregated = "gen_ai.aggregated_usage.input_tokens"
         if aggregated not in attributes:

@@ -27,7 +27,7 @@ _COUNTS = {
     "reasoning_tokens": ("llm.token_count.completion_details.reasoning",),
 }
 _HANDOFF = re.compile(r"handoff to (.+)\Z", re.IGNORECASE)
-_MARKS = frozenset(("openinference.span.kind", "openinference", "span_kind"))
+OPENINFERENCE_MARKS = frozenset(("openinference.span.kind", "openinference", "span_kind"))
 _NESTED = ("openinference", "llm", "input", "output", "tool")
 _MAX_INDEX = 100_000
 _REQUESTS = ("prepare_chat_with_tools",)
@@ -37,7 +37,7 @@ _REQUESTS = ("prepare_chat_with_tools",)
 def read_openinference(span: OtelSpan, reader: MessageReader) -> Facts | None:
     """Return the facts of a span of OpenInference; `None` if it is none."""
     attributes: _Object = span.attributes
-    if _MARKS.isdisjoint(attributes):
+    if OPENINFERENCE_MARKS.isdisjoint(attributes):
         return None
     if any(isinstance(attributes.get(key), dict) for key in _NESTED):
         attributes = flatten(attributes)

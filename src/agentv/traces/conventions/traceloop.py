@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentv.traces.conventions.genai import read_token_counts
 from agentv.traces.conventions.tool_results import set_input, set_output
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from agentv.model.session import OtelSpan
 
 _INDEXED = re.compile(r"(?:gen_ai|llm)\.(prompt|completion|prompts|completions)\.(\d{1,6})\.(.+)\Z")
-_PREFIXES = ("gen_ai.prompt", "gen_ai.completion", "llm.prompt", "llm.completion")
+INDEXED_PREFIXES = ("gen_ai.prompt", "gen_ai.completion", "llm.prompt", "llm.completion")
 _CALL = re.compile(r"tool_calls\.(\d{1,6})\.(.+)\Z")
 
 
@@ -57,9 +58,8 @@ def _model(attributes: Mapping[str, Any], messages: tuple[list[Said], list[Said]
 def _indexed_messages(attributes: Mapping[str, Any]) -> tuple[list[Said], list[Said]] | None:
     found: dict[str, dict[int, dict[str, Any]]] = {"prompt": {}, "completion": {}}
     for key, value in attributes.items():
-        match = _INDEXED.match(key) if key.startswith(_PREFIXES) else None
-        if match is not None:
-            found[match[1].removesuffix("s")].setdefault(int(match[2]), {})[match[3]] = value
+        if key.startswith(INDEXED_PREFIXES) and (place := _place_of(key)) is not None:
+            found[place.name].setdefault(place.index, {})[place.field] = value
     if not found["prompt"] and not found["completion"]:
         return None
     prompt, replies = (
@@ -69,11 +69,25 @@ def _indexed_messages(attributes: Mapping[str, Any]) -> tuple[list[Said], list[S
     return prompt, replies
 
 
+class _Place(NamedTuple):
+    """The place of a field in the messages of a span."""
+
+    name: str
+    index: int
+    field: str
+
+
+@lru_cache(maxsize=4096)
+def _place_of(key: str) -> _Place | None:
+    match = _INDEXED.match(key)
+    return _Place(match[1].removesuffix("s"), int(match[2]), match[3]) if match is not None else None
+
+
 def _message(fields: dict[str, Any], role: str) -> list[Said]:
     message: dict[str, Any] = {"role": fields.get("role") or role, "content": _content(fields.get("content"))}
     calls: dict[int, dict[str, Any]] = {}
     for key, value in fields.items():
-        match = _CALL.match(key)
+        match = _CALL.match(key) if key.startswith("tool_calls.") else None
         if match is not None:
             calls.setdefault(int(match[1]), {})[match[2]] = value
     if calls:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
 from agentv.traces.conventions.ai_sdk import read_ai_sdk
 from agentv.traces.conventions.genai import read_genai
-from agentv.traces.conventions.openinference import read_openinference
-from agentv.traces.conventions.traceloop import read_traceloop
+from agentv.traces.conventions.openinference import OPENINFERENCE_MARKS, read_openinference
+from agentv.traces.conventions.traceloop import INDEXED_PREFIXES, read_traceloop
 from agentv.traces.spans.facts import Facts
 from agentv.traces.spans.messages import join_items
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from agentv.traces.spans.messages import MessageReader
 
 _KNOWN = ("gen_ai.", "openinference.", "llm.", "traceloop.", "ai.", "tool.", "gcp.vertex.agent.", "agent.")
+_OPENINFERENCE, _AI_SDK, _GENAI, _TRACELOOP = 1, 2, 4, 8
+_MAX_KEY = 128
+"""Length of the longest name of an attribute that is remembered."""
 PHANTOMS = frozenset(("(merged tools)",))
 """Tools that ADK invents for the results of parallel calls."""
 _ADK = "gcp.vertex.agent"
@@ -45,18 +49,25 @@ def interpret(span: OtelSpan, reader: MessageReader) -> Facts:
         return Facts(unread=[])
     facts.prompt = join_items(facts.prompt) if facts.prompt else facts.prompt
     facts.replies = join_items(facts.replies) if facts.replies else facts.replies
-    facts.unread = [*facts.unread, *reader.problems]
-    reader.problems.clear()
+    if reader.problems:
+        facts.unread = [*facts.unread, *reader.problems]
+        reader.problems.clear()
     if facts.kind != "other" and span.dropped:
         facts.unread.append(f"{span.dropped} attributes, events or links of it were dropped when it was recorded")
     return facts
 
 
 def _by_convention(span: OtelSpan, reader: MessageReader) -> Facts:
+    signs = 0
+    for key in span.attributes:
+        signs |= _signs_of_key(key) if len(key) <= _MAX_KEY else _signs_of_key.__wrapped__(key)
+    if span.events:
+        signs |= _GENAI
+    if span.name.startswith("ai."):
+        signs |= _AI_SDK
     found: list[Facts] = []
-    for read in (read_openinference, read_ai_sdk, read_genai, read_traceloop):
-        facts = read(span, reader)
-        if facts is not None:
+    for sign, read in _READERS:
+        if signs & sign and (facts := read(span, reader)) is not None:
             found.append(facts)
     if not found:
         return Facts(unread=[])
@@ -68,6 +79,28 @@ def _by_convention(span: OtelSpan, reader: MessageReader) -> Facts:
     for other in ranked[1:]:
         _fill(first, other)
     return first
+
+
+@lru_cache(maxsize=4096)
+def _signs_of_key(key: str) -> int:
+    """Return the conventions that an attribute may belong to."""
+    if key in OPENINFERENCE_MARKS:
+        return _OPENINFERENCE
+    if key.startswith("ai.") or key == "operation.name":
+        return _AI_SDK
+    if key.startswith("gen_ai."):
+        return _GENAI | (_TRACELOOP if key.startswith(INDEXED_PREFIXES) else 0)
+    if key == "llm.request.type":
+        return _GENAI | _TRACELOOP
+    return _TRACELOOP if key == "traceloop.span.kind" or key.startswith(INDEXED_PREFIXES) else 0
+
+
+_READERS = (
+    (_OPENINFERENCE, read_openinference),
+    (_AI_SDK, read_ai_sdk),
+    (_GENAI, read_genai),
+    (_TRACELOOP, read_traceloop),
+)
 
 
 def _fill(facts: Facts, other: Facts) -> None:

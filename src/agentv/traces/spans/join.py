@@ -36,6 +36,8 @@ ONLY_LOGS = "log records without a trace or a session"
 _NS_PER_MS = 1_000_000
 _NO_ANSWER = "the answer was not captured"
 _MAX_TRACES = 20
+_METADATA = ("service.name", "gen_ai.provider.name", "user.id", "deployment.environment.name")
+_SESSION_ATTRIBUTES = frozenset((*_METADATA, SESSION, "agentv.case_id"))
 _HISTORY = "pydantic_ai.all_messages"
 """Attribute of an agent's span that holds the whole conversation with its calls."""
 
@@ -71,6 +73,7 @@ class _Joiner:
         self._nodes = nodes
         self._timeline = timeline
         self._drafts = timeline.messages
+        self._named = self._first_names()
 
     def build(self) -> Session:
         """Return the session."""
@@ -231,16 +234,23 @@ class _Joiner:
         return named or (None if service is None or service.startswith("unknown_service") else service)
 
     def _attribute(self, name: str) -> str | None:
+        return self._named.get(name)
+
+    def _first_names(self) -> dict[str, str]:
+        """Return the first text of each attribute that says something about the whole session."""
+        found: dict[str, str] = {}
         for node in self._all:
             span = node.span
-            if (text := text_of(span.attributes.get(name)) or text_of(span.resource.get(name))) is not None:
-                return text
-        return None
+            for place in (span.attributes, span.resource):
+                for name in () if _SESSION_ATTRIBUTES.isdisjoint(place) else _SESSION_ATTRIBUTES:
+                    if name not in found and (text := text_of(place.get(name))) is not None:
+                        found[name] = text
+        return found
 
     def _metadata(self) -> dict[str, Any]:
         traces = list(dict.fromkeys(node.span.trace_id for node in self._all))
         metadata: dict[str, Any] = {"trace_ids": traces[:_MAX_TRACES]}
-        for name in ("service.name", "gen_ai.provider.name", "user.id", "deployment.environment.name"):
+        for name in _METADATA:
             value = self._attribute(name)
             if value is not None:
                 metadata[name] = value

@@ -22,6 +22,12 @@ _OPENAI_KEYS = frozenset((
     *("role", "content", "tool_calls", "tool_call_id", "name", "id", "refusal", "audio", "annotations"),
     *("finish_reason", "function_call", "reasoning", "reasoning_content", "parsed"),
 ))  # fmt: skip
+_CALL_PARTS = frozenset(("tool_call", "server_tool_call"))
+_RESULT_PARTS = frozenset(("tool_call_response", "server_tool_call_response"))
+_GEMINI_RESULTS = ("functionResponse", "function_response")
+_GEMINI_KEYS = frozenset(("functionCall", "function_call", *_GEMINI_RESULTS))
+_TEXT_KEYS = 2
+"""Number of keys of a part that is only a text."""
 _PLAIN_BLOCKS = frozenset(("text", "input_text", "output_text"))
 _LANGCHAIN_TYPES = frozenset(("human", "ai", "AIMessageChunk"))
 _ANTHROPIC_BLOCKS = frozenset(("tool_use", "tool_result", "thinking", "redacted_thinking"))
@@ -218,21 +224,26 @@ def _from_parts(item: _Object, role: str) -> Said:
 
 
 def _add_part(part: _Object, blocks: list[Any], calls: list[ToolCall], results: list[ToolCall]) -> None:
-    kind = to_snake_case(part["type"]) if isinstance(part.get("type"), str) else ""
-    gemini = next((key for key in ("functionCall", "function_call") if isinstance(part.get(key), dict)), None)
-    response = next((key for key in ("functionResponse", "function_response") if isinstance(part.get(key), dict)), "")
-    if kind in ("tool_call", "server_tool_call"):
+    type_ = part.get("type")
+    kind = to_snake_case(type_) if isinstance(type_, str) else ""
+    if kind in _CALL_PARTS:
         calls.append(_call_of_part(part, kind))
-    elif kind in ("tool_call_response", "server_tool_call_response"):
+        return
+    if kind in _RESULT_PARTS:
         results.append(_result_of_part(part, kind))
-    elif gemini is not None:
+        return
+    gemini = response = None
+    if not _GEMINI_KEYS.isdisjoint(part):
+        gemini = next((key for key in ("functionCall", "function_call") if isinstance(part.get(key), dict)), None)
+        response = next((key for key in _GEMINI_RESULTS if isinstance(part.get(key), dict)), None)
+    if gemini is not None:
         calls.append(_call(part[gemini].get("name"), part[gemini].get("args", UNSET), part[gemini].get("id")))
-    elif response:
+    elif response is not None:
         inner = part[response]
         results.append(_call(inner.get("name"), UNSET, inner.get("id"), output=inner.get("response", UNSET)))
     elif kind == "text":
         blocks.append({"type": "text", "text": str(part.get("content", part.get("text", "")))})
-        if beside := {key: value for key, value in part.items() if is_call_key(key)}:
+        if len(part) > _TEXT_KEYS and (beside := {key: value for key, value in part.items() if is_call_key(key)}):
             blocks.append({"type": "unknown", **beside})
     elif kind in ("reasoning", "thinking"):
         blocks.append({"type": "reasoning", "text": part.get("content", part.get("text"))})

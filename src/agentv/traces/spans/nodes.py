@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -37,6 +36,9 @@ class Node:
         """Number of the span in the order of their starts."""
         self.parent: Node | None = None
         self.children: list[Node] = []
+        self._tool_starts: list[int] | None = None
+        self._tool_ancestor: Node | None = self
+        """The node itself while it is not known."""
 
     @property
     def kind(self) -> str:
@@ -48,7 +50,7 @@ class Node:
         """Time of the end; that of the start if it has not ended."""
         return max(self.span.end, self.span.start)
 
-    @cached_property
+    @property
     def reply_time(self) -> int:
         """Time of a model's reply: the end of its span, or before the tools that it asked for.
 
@@ -62,18 +64,22 @@ class Node:
                 end = min(end, starts[first] - 1) if starts[first] < self.end else end
         return end
 
-    @cached_property
+    @property
     def tool_starts(self) -> list[int]:
         """Times at which the tools right below it started, sorted."""
-        return sorted(node.span.start for node in self.children if node.kind == "tool")
+        if self._tool_starts is None:
+            self._tool_starts = sorted([node.span.start for node in self.children if node.facts.kind == "tool"])
+        return self._tool_starts
 
-    @cached_property
+    @property
     def tool_ancestor(self) -> Node | None:
         """The nearest tool that it runs within, as a subagent does."""
-        node = self.parent
-        while node is not None and node.kind != "tool":
-            node = node.parent
-        return node
+        if self._tool_ancestor is self:
+            node = self.parent
+            while node is not None and node.facts.kind != "tool":
+                node = node.parent
+            self._tool_ancestor = node
+        return self._tool_ancestor
 
     def descendants(self, kind: str) -> list[Node]:
         """Return all spans of a kind below this one."""

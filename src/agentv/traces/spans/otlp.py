@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from agentv.traces.records import parse_record
+from agentv.traces.spans.otlp_types import decode_request, decode_span
 from agentv.traces.spans.span_data import count_malformed, log_from, span_from, used_resource
 from agentv.traces.spans.values import read_attributes
 
@@ -51,7 +52,11 @@ def spans_of_otlp(data: bytes | Raw) -> Iterator[OtelSpan | None]:
 
     Raise `ValueError` if the request itself is malformed.
     """
-    fields = _fields(_decode(data) if memoryview(data).nbytes <= _WHOLE_BYTES else data)
+    is_whole = memoryview(data).nbytes <= _WHOLE_BYTES
+    if is_whole and (spans := decode_request(data)) is not None:
+        yield from spans
+        return
+    fields = _fields(_decode(data) if is_whole else data)
     if _RESULT in fields and fields.keys().isdisjoint(KEYS):
         fields = _fields(fields[_RESULT])
     for key, scope_keys, leaf_key in _GROUPS:
@@ -73,6 +78,11 @@ def _spans_of_resource(data: Any, scope_keys: tuple[str, ...], leaf_key: str) ->
         if leaves is None:
             yield None
         for leaf in leaves or ():
+            if leaf_key == "spans" and isinstance(leaf, Raw):
+                span = decode_span(leaf, resource, scope)
+                if span is not None:
+                    yield span
+                    continue
             raw = _parsed(leaf)
             if not isinstance(raw, dict):
                 yield None

@@ -110,10 +110,10 @@ def read_body(body: Any) -> Any:
 
 def _dropped(raw: _Object) -> int:
     counts = [raw[name] for name in _DROPPED if name in raw]
-    return sum(map(_count, counts)) if counts else 0
+    return sum(map(read_count, counts)) if counts else 0
 
 
-def _count(value: Any) -> int:
+def read_count(value: Any) -> int:
     """Return a count, which some exporters write as text."""
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:  # noqa: PLR2004 - 64 bits
         return int(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from agentv.formats.fields import CALL_ID_KEYS, INPUT_KEYS, MISSING_CALLS, NAME_KEYS, is_call_key, to_snake_case
@@ -35,6 +36,9 @@ _NAMESPACES = (
 )
 """Attributes that the conventions read, or that repeat what they read."""
 _MAX_SUSPECTS = 20
+_CALLS, _ANY = "calls", "any"
+_MAX_KEY = 128
+"""Length of the longest name of an attribute that is remembered."""
 
 
 def suspected_calls(nodes: Iterable[Node], calls: Iterable[CallDraft]) -> list[Unread]:
@@ -87,13 +91,24 @@ def _signs_in_messages(node: Node) -> Iterator[tuple[str, str]]:
         yield from ((call.tool, "a reply of the agent") for call in said.calls)
     if node.kind != "other":
         for key, value in span.attributes.items():
-            if key not in _READ and (is_call_key(key.rpartition(".")[2]) or _holds_calls(key, value)):
+            about = _about_key(key) if len(key) <= _MAX_KEY else _about_key.__wrapped__(key)
+            if about == _CALLS or (about == _ANY and _holds_calls(value)):
                 yield from ((name, f"attribute `{key[:60]}`") for name in _names_in(value))
 
 
-def _holds_calls(key: str, value: Any) -> bool:
-    """Return whether an attribute of no known namespace is an object or a list of objects that look like calls."""
-    if key.startswith(_NAMESPACES) or "." not in key:
+@lru_cache(maxsize=4096)
+def _about_key(key: str) -> str:
+    """Return whether the value of an attribute must be calls, may be calls, or is read or of no interest."""
+    if key in _READ:
+        return ""
+    if is_call_key(key.rpartition(".")[2]):
+        return _CALLS
+    return "" if key.startswith(_NAMESPACES) or "." not in key else _ANY
+
+
+def _holds_calls(value: Any) -> bool:
+    """Return whether the value of an attribute is an object or a list of objects that look like calls."""
+    if not isinstance(value, (dict, list)) and not (isinstance(value, str) and value[:1] in ("{", "[", '"')):
         return False
     parsed = parse_value(value)
     items = parsed if isinstance(parsed, list) else [parsed]
@@ -129,10 +144,15 @@ def _tool_names(attributes: Mapping[str, Any]) -> list[str]:
     """Return the names of tools in attributes, of any vendor; ids of calls stand for names."""
     names: list[str] = []
     for key, value in attributes.items():
-        snake = to_snake_case(key)
-        if snake == "tool" or _TOOL_KEY.search(snake) or is_call_key(snake.rpartition(".")[2]):
+        if _names_tool(key) if len(key) <= _MAX_KEY else _names_tool.__wrapped__(key):
             names += _names_in(value)
     return names
+
+
+@lru_cache(maxsize=4096)
+def _names_tool(key: str) -> bool:
+    snake = to_snake_case(key)
+    return snake == "tool" or bool(_TOOL_KEY.search(snake)) or is_call_key(snake.rpartition(".")[2])
 
 
 def _names_in(value: Any) -> list[str]:

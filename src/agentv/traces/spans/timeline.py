@@ -41,6 +41,7 @@ class Timeline:
         self.messages: list[MessageDraft] = []
         self.calls: list[CallDraft] = []
         self._models = [node for node in nodes if node.kind == "model" and node.order not in superseded]
+        self._has_scopes = len({node.span.scope for node in self._models}) > 1
         self._by_id: dict[str, list[CallDraft]] = {}
         """Calls by id, in the order of time: some emitters number the calls of each reply anew."""
         self._seen: Counter[Any] = Counter()
@@ -122,6 +123,8 @@ class Timeline:
         reply standing for one of them.
         """
         calls = [call for said in prompt if said.role == "assistant" for call in said.calls]
+        if all(call.id in self._reply_ids for call in calls):
+            return set()
         spare = self._reply_calls.copy()
         spare.subtract(call_key(call.tool, call.input) for call in calls if call.id in self._reply_ids)
         unknown = set()
@@ -212,6 +215,8 @@ class Timeline:
         asked = [call for call in said.calls if call.id]
         if asked and all(self._is_known(call, node) for call in asked):
             return True
+        if said.calls or not self._has_scopes:
+            return False
         return any(_is_second_record(draft, node, said) for draft in self.messages[-_RECENT:])
 
     def _is_known(self, call: ToolCall, node: Node) -> bool:
@@ -344,7 +349,7 @@ def _is_second_record(draft: MessageDraft, node: Node, said: Said) -> bool:
     other = draft.node
     if not draft.is_reply or other is None or other is node or other.span.scope == node.span.scope:
         return False
-    if other.span.trace_id != node.span.trace_id or draft.said.key != said.key or said.calls:
+    if other.span.trace_id != node.span.trace_id or draft.said.key != said.key:
         return False
     return other.span.start <= node.end and node.span.start <= other.end
 

@@ -35,7 +35,15 @@ def read_id(value: Any) -> str:
     """Return a trace id or span id as lower-case hex digits; ids of other forms stay as they are."""
     if not isinstance(value, str):
         return str(value) if isinstance(value, int) and value else ""
-    length, match = len(value), _HEX.match(value)
+    length = len(value)
+    if length in _ID_LENGTHS:
+        try:
+            data = bytes.fromhex(value)
+        except ValueError:
+            data = b""
+        if 2 * len(data) == length:  # otherwise there were spaces in it
+            return data.hex() if any(data) else ""
+    match = _HEX.match(value)
     if match is not None and (length in _ID_LENGTHS or value.startswith("0x")):
         return match[1].lower() if match[1].strip("0") else ""
     if length in _BASE64_LENGTHS and (length == _BASE64_LENGTHS[0] or value.endswith("==")):
@@ -120,7 +128,7 @@ def read_any_value(value: Mapping[str, Any], depth: int = 0) -> Any:  # noqa: PL
     if kind in ("stringValue", "string_value"):
         return inner
     if kind in ("intValue", "int_value"):
-        return _integer(inner)
+        return read_integer(inner)
     if kind in ("boolValue", "bool_value", "doubleValue", "double_value", "bytesValue", "bytes_value"):
         return inner
     if kind in ("arrayValue", "array_value"):
@@ -136,7 +144,8 @@ def read_any_value(value: Mapping[str, Any], depth: int = 0) -> Any:  # noqa: PL
     return dict(value)
 
 
-def _integer(value: Any) -> Any:
+def read_integer(value: Any) -> Any:
+    """Return an integer that OTLP writes as text."""
     if isinstance(value, str) and len(value) <= _MAX_DIGITS:
         try:
             return int(value)
