@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from agentv.formats.fields import is_call_key, to_snake_case
@@ -48,15 +48,23 @@ class Said(Struct):
     metadata: dict[str, Any] | None = None
     is_captured: bool = True
     """`False` if a part of its text was not captured."""
+    known_key: Any = None
+    """The value of `key`, once it was asked for."""
 
     @property
     def text(self) -> str:
         """The text of the content, without reasoning."""
-        return Message(role=self.role, content=self.content).text
+        content = self.content
+        return content if isinstance(content, str) else Message(role=self.role, content=content).text
 
     @property
     def key(self) -> Any:
         """A value by which the same message is recognized in a repeated history."""
+        if self.known_key is None:
+            self.known_key = self._make_key()
+        return self.known_key
+
+    def _make_key(self) -> Any:
         if self.role == "assistant" and self.calls:
             ids = [call.id for call in self.calls if call.id]
             if len(ids) == len(self.calls):
@@ -69,7 +77,11 @@ class Said(Struct):
 
 def clean_value(value: Any) -> Any:
     """Return a value of a span as one that can be stored: of limited depth."""
-    if isinstance(value, (dict, list, tuple)) and is_deep(value):
+    if type(value) is dict:  # most arguments have no lists and objects in them
+        for inner in value.values():
+            if isinstance(inner, (dict, list, tuple)):
+                return truncate_depth(value) if is_deep(value) else value
+    elif isinstance(value, (dict, list, tuple)) and is_deep(value):
         return truncate_depth(value)
     return value
 
@@ -79,6 +91,8 @@ class MessageReader:
 
     def __init__(self) -> None:
         self._known: dict[bytes, list[Said]] = {}
+        self._last: dict[str, tuple[str, list[Said]]] = {}
+        """The last list of messages under each name: the next one often begins with the same text."""
         self.problems: list[str] = []
         """Reasons why messages could not be read, with the name of the attribute; emptied by the caller."""
 
@@ -87,12 +101,10 @@ class MessageReader:
         if value is None or value in ("", REDACTED):
             return None
         if isinstance(value, str) and value.lstrip()[:1] == "[":
-            try:
-                items = _raw_items(value)
-            except (ValueError, RecursionError):
+            said = self._read_list(value, name, role)
+            if said is None:
                 self.problems.append(f"`{name}` is no valid JSON: it was cut off")
-                return None
-            return [said for item in items for said in self._read_raw(item, role)]
+            return said
         value = parse_value(value)
         if isinstance(value, dict):
             inner = next((value[key] for key in ("messages", "contents") if isinstance(value.get(key), list)), None)
@@ -105,12 +117,82 @@ class MessageReader:
             return None
         return [said for item in value for said in translate(item, role)]
 
+    def _read_list(self, text: str, name: str, role: str) -> list[Said] | None:
+        """Return the messages of a JSON list; those that the last list under this name has too are not read again."""
+        before, known = self._last.get(name, ("", []))
+        rest = text
+        if before and text.startswith(before) and (more := text[len(before) :].lstrip())[:1] == ",":
+            rest = f"[{more[1:]}"
+        if rest is text or rest[1:].lstrip()[:1] == "]":
+            known, rest = [], text
+        try:
+            items = _raw_items(rest)
+        except (ValueError, RecursionError):
+            return None
+        said = [*known, *[said for item in items for said in self._read_raw(item, role)]]
+        if text.endswith("]"):
+            self._last[name] = (text[:-1], said)
+        return said
+
     def _read_raw(self, item: Raw, role: str) -> list[Said]:
         key = bytes(item)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = translate(msgspec.json.decode(key), role)
+            said = _decode_plain(key, role)
+            known = self._known[key] = translate(msgspec.json.decode(key), role) if said is None else [said]
         return known
+
+
+class _Part(Struct, forbid_unknown_fields=True, gc=False):
+    """A part of a message as the GenAI conventions have it: a text, a call or a result."""
+
+    type: str
+    content: str | UnsetType | None = UNSET
+    id: str | None = None
+    name: str | None = None
+    arguments: Any = UNSET
+    response: Any = UNSET
+    result: Any = UNSET
+
+
+class _Parts(Struct, forbid_unknown_fields=True, gc=False):
+    """A message as the GenAI conventions have it; one with any other field is read without types."""
+
+    parts: list[_Part]
+    role: str = ""
+    name: str | None = None
+    finish_reason: str | None = None
+
+
+_decode_parts = msgspec.json.Decoder(_Parts).decode
+
+
+def _decode_plain(data: bytes, role: str) -> Said | None:
+    """Return a message of texts, calls and results; `None` for any other."""
+    if b'"parts"' not in data:
+        return None
+    try:
+        message = _decode_parts(data)
+    except (ValueError, RecursionError):
+        return None
+    texts: list[str] = []
+    calls: list[ToolCall] = []
+    results: list[ToolCall] = []
+    for part in message.parts:
+        content = part.content
+        if part.type == "text" and isinstance(content, str):
+            texts.append(content)
+        elif part.type == "tool_call":
+            calls.append(_call(part.name, part.arguments, part.id))
+        elif part.type == "tool_call_response":
+            output = part.response if part.response is not UNSET else part.result
+            results.append(_call(part.name, UNSET, part.id, output=content if output is UNSET else output))
+        else:
+            return None
+    role = "assistant" if calls else "tool" if results and not texts else _role(message.role, role)
+    content = "\n".join(texts) if texts else None
+    name, finish = message.name or None, message.finish_reason or None
+    return Said(role, content, tuple(calls), tuple(results), name=name, finish=finish)
 
 
 def join_items(messages: list[Said]) -> list[Said]:
@@ -131,6 +213,7 @@ def join_items(messages: list[Said]) -> list[Said]:
             results=last.results + said.results,
             finish=last.finish or said.finish,
             is_captured=last.is_captured and said.is_captured,
+            known_key=None,
         )
     return joined
 

@@ -6,7 +6,8 @@ import ast
 import base64
 import binascii
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,6 +29,9 @@ _MAX_DIGITS = 25
 _MIN_NS, _END_NS = 10**17, 2**63
 """Range of numbers that are nanoseconds since 1970."""
 _NS_PER_S, _NS_PER_MS, _NS_PER_US = 1_000_000_000, 1_000_000, 1_000
+_S_PER_DAY = 86_400
+_FIRST_DAY = date(1970, 1, 1).toordinal()
+_LAST_DAY = date.max.toordinal() - _FIRST_DAY
 _decode = msgspec.json.Decoder().decode
 
 
@@ -98,11 +102,17 @@ def format_time(nanoseconds: int) -> str | None:
     """Return a time in UTC as text; `None` if it is unknown."""
     if nanoseconds <= 0:
         return None
-    try:
-        moment = datetime.fromtimestamp(nanoseconds // _NS_PER_MS / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
+    seconds, rest = divmod(nanoseconds, _NS_PER_S)
+    days, second = divmod(seconds, _S_PER_DAY)
+    if days > _LAST_DAY:
         return None
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    minute, hour = second // 60, second // 3600
+    return f"{_date(days)}T{hour:02}:{minute % 60:02}:{second % 60:02}.{rest // _NS_PER_MS:03}Z"
+
+
+@lru_cache(maxsize=64)
+def _date(days: int) -> str:
+    return date.fromordinal(_FIRST_DAY + days).isoformat()
 
 
 def read_attributes(raw: Any) -> dict[str, Any]:
