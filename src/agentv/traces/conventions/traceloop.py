@@ -59,7 +59,7 @@ def _indexed_messages(attributes: Mapping[str, Any]) -> tuple[list[Said], list[S
     found: dict[str, dict[int, dict[str, Any]]] = {"prompt": {}, "completion": {}}
     for key, value in attributes.items():
         if key.startswith(INDEXED_PREFIXES) and (place := _place_of(key)) is not None:
-            found[place.name].setdefault(place.index, {})[place.field] = value
+            found[place.name].setdefault(place.number, {})[place.field] = value
     if not found["prompt"] and not found["completion"]:
         return None
     prompt, replies = (
@@ -73,7 +73,7 @@ class _Place(NamedTuple):
     """The place of a field in the messages of a span."""
 
     name: str
-    index: int
+    number: int
     field: str
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -13,6 +12,7 @@ from agentv.traces.conventions.openinference import OPENINFERENCE_MARKS, read_op
 from agentv.traces.conventions.traceloop import INDEXED_PREFIXES, read_traceloop
 from agentv.traces.spans.facts import Facts
 from agentv.traces.spans.messages import join_items
+from agentv.traces.spans.values import RememberedKeys
 
 if TYPE_CHECKING:
     from agentv.model.session import OtelSpan
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 _KNOWN = ("gen_ai.", "openinference.", "llm.", "traceloop.", "ai.", "tool.", "gcp.vertex.agent.", "agent.")
 _OPENINFERENCE, _AI_SDK, _GENAI, _TRACELOOP = 1, 2, 4, 8
-_MAX_KEY = 128
-"""Length of the longest name of an attribute that is remembered."""
 PHANTOMS = frozenset(("(merged tools)",))
 """Tools that ADK invents for the results of parallel calls."""
 _ADK = "gcp.vertex.agent"
@@ -60,7 +58,7 @@ def interpret(span: OtelSpan, reader: MessageReader) -> Facts:
 def _by_convention(span: OtelSpan, reader: MessageReader) -> Facts:
     signs = 0
     for key in span.attributes:
-        signs |= _signs_of_key(key) if len(key) <= _MAX_KEY else _signs_of_key.__wrapped__(key)
+        signs |= _SIGNS[key]
     if span.events:
         signs |= _GENAI
     if span.name.startswith("ai."):
@@ -81,7 +79,6 @@ def _by_convention(span: OtelSpan, reader: MessageReader) -> Facts:
     return first
 
 
-@lru_cache(maxsize=4096)
 def _signs_of_key(key: str) -> int:
     """Return the conventions that an attribute may belong to."""
     if key in OPENINFERENCE_MARKS:
@@ -95,6 +92,7 @@ def _signs_of_key(key: str) -> int:
     return _TRACELOOP if key == "traceloop.span.kind" or key.startswith(INDEXED_PREFIXES) else 0
 
 
+_SIGNS = RememberedKeys(_signs_of_key)
 _READERS = (
     (_OPENINFERENCE, read_openinference),
     (_AI_SDK, read_ai_sdk),

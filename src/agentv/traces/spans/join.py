@@ -239,12 +239,15 @@ class _Joiner:
     def _first_names(self) -> dict[str, str]:
         """Return the first text of each attribute that says something about the whole session."""
         found: dict[str, str] = {}
+        missing = set(_SESSION_ATTRIBUTES)
         for node in self._all:
-            span = node.span
-            for place in (span.attributes, span.resource):
-                for name in () if _SESSION_ATTRIBUTES.isdisjoint(place) else _SESSION_ATTRIBUTES:
-                    if name not in found and (text := text_of(place.get(name))) is not None:
+            for place in (node.span.attributes, node.span.resource):
+                if missing.isdisjoint(place):
+                    continue
+                for name in [each for each in missing if each in place]:
+                    if (text := text_of(place[name])) is not None:
                         found[name] = text
+                        missing.remove(name)
         return found
 
     def _metadata(self) -> dict[str, Any]:

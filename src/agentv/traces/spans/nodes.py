@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from agentv.traces.spans.facts import Facts
+from agentv.traces.spans.facts import Facts, Kind
 from agentv.traces.spans.interpret import interpret, is_agent_span
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ class Node:
     def __init__(self, span: OtelSpan, facts: Facts, order: int) -> None:
         self.span = span
         self.facts = facts
+        self.kind: Kind = facts.kind
+        """The kind of the span."""
         self.order = order
         """Number of the span in the order of their starts."""
         self.parent: Node | None = None
@@ -39,11 +41,6 @@ class Node:
         self._tool_starts: list[int] | None = None
         self._tool_ancestor: Node | None = self
         """The node itself while it is not known."""
-
-    @property
-    def kind(self) -> str:
-        """The kind of the span."""
-        return self.facts.kind
 
     @property
     def end(self) -> int:
@@ -68,7 +65,7 @@ class Node:
     def tool_starts(self) -> list[int]:
         """Times at which the tools right below it started, sorted."""
         if self._tool_starts is None:
-            self._tool_starts = sorted([node.span.start for node in self.children if node.facts.kind == "tool"])
+            self._tool_starts = sorted([node.span.start for node in self.children if node.kind == "tool"])
         return self._tool_starts
 
     @property
@@ -76,7 +73,7 @@ class Node:
         """The nearest tool that it runs within, as a subagent does."""
         if self._tool_ancestor is self:
             node = self.parent
-            while node is not None and node.facts.kind != "tool":
+            while node is not None and node.kind != "tool":
                 node = node.parent
             self._tool_ancestor = node
         return self._tool_ancestor
@@ -119,6 +116,7 @@ def build_tree(spans: list[OtelSpan], reader: MessageReader) -> Tree:
             notes[UNFINISHED] += 1
     for node in nodes:
         node.facts = interpret(node.span, reader)
+        node.kind = node.facts.kind
     return Tree(nodes, notes)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from agentv.formats.fields import CALL_ID_KEYS, INPUT_KEYS, MISSING_CALLS, NAME_KEYS, is_call_key, to_snake_case
@@ -11,7 +10,7 @@ from agentv.model.response import Unread
 from agentv.traces.conventions.tool_results import is_schema
 from agentv.traces.spans.interpret import PHANTOMS, is_of_adk
 from agentv.traces.spans.tool_matching import is_named
-from agentv.traces.spans.values import parse_value
+from agentv.traces.spans.values import RememberedKeys, parse_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -36,9 +35,7 @@ _NAMESPACES = (
 )
 """Attributes that the conventions read, or that repeat what they read."""
 _MAX_SUSPECTS = 20
-_CALLS, _ANY = "calls", "any"
-_MAX_KEY = 128
-"""Length of the longest name of an attribute that is remembered."""
+_CALLS, _ANY = 1, 2
 
 
 def suspected_calls(nodes: Iterable[Node], calls: Iterable[CallDraft]) -> list[Unread]:
@@ -91,19 +88,21 @@ def _signs_in_messages(node: Node) -> Iterator[tuple[str, str]]:
         yield from ((call.tool, "a reply of the agent") for call in said.calls)
     if node.kind != "other":
         for key, value in span.attributes.items():
-            about = _about_key(key) if len(key) <= _MAX_KEY else _about_key.__wrapped__(key)
-            if about == _CALLS or (about == _ANY and _holds_calls(value)):
+            about = _ABOUT[key]
+            if about and (about == _CALLS or _holds_calls(value)):
                 yield from ((name, f"attribute `{key[:60]}`") for name in _names_in(value))
 
 
-@lru_cache(maxsize=4096)
-def _about_key(key: str) -> str:
-    """Return whether the value of an attribute must be calls, may be calls, or is read or of no interest."""
+def _about_key(key: str) -> int:
+    """Return whether the value of an attribute must be calls, may be calls, or is read or of no interest (0)."""
     if key in _READ:
-        return ""
+        return 0
     if is_call_key(key.rpartition(".")[2]):
         return _CALLS
-    return "" if key.startswith(_NAMESPACES) or "." not in key else _ANY
+    return 0 if key.startswith(_NAMESPACES) or "." not in key else _ANY
+
+
+_ABOUT = RememberedKeys(_about_key)
 
 
 def _holds_calls(value: Any) -> bool:
@@ -144,15 +143,17 @@ def _tool_names(attributes: Mapping[str, Any]) -> list[str]:
     """Return the names of tools in attributes, of any vendor; ids of calls stand for names."""
     names: list[str] = []
     for key, value in attributes.items():
-        if _names_tool(key) if len(key) <= _MAX_KEY else _names_tool.__wrapped__(key):
+        if _TOOL_KEYS[key]:
             names += _names_in(value)
     return names
 
 
-@lru_cache(maxsize=4096)
 def _names_tool(key: str) -> bool:
     snake = to_snake_case(key)
     return snake == "tool" or bool(_TOOL_KEY.search(snake)) or is_call_key(snake.rpartition(".")[2])
+
+
+_TOOL_KEYS = RememberedKeys(_names_tool)
 
 
 def _names_in(value: Any) -> list[str]:

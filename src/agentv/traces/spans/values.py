@@ -16,7 +16,7 @@ from msgspec import UNSET
 from agentv.jsonio import scrub_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _HEX = re.compile(r"(?:0x)?([0-9a-fA-F]+)\Z")
 _ID_LENGTHS = (16, 32)
@@ -24,11 +24,13 @@ _BASE64_LENGTHS = (12, 24)
 """Lengths of a span id and of a trace id in Base64."""
 _MAX_LITERAL = 100_000
 """Length of the longest text that is read as a Python literal."""
-_MAX_VALUE_DEPTH = 32
+MAX_VALUE_DEPTH = 32
 _MAX_DIGITS = 25
 _MIN_NS, _END_NS = 10**17, 2**63
 """Range of numbers that are nanoseconds since 1970."""
 _NS_PER_S, _NS_PER_MS, _NS_PER_US = 1_000_000_000, 1_000_000, 1_000
+_MAX_KEYS, _MAX_KEY = 4096, 128
+"""Number and length of the names of attributes that are remembered."""
 _S_PER_DAY = 86_400
 _FIRST_DAY = date(1970, 1, 1).toordinal()
 _LAST_DAY = date.max.toordinal() - _FIRST_DAY
@@ -132,7 +134,7 @@ def read_attributes(raw: Any) -> dict[str, Any]:
 
 def read_any_value(value: Mapping[str, Any], depth: int = 0) -> Any:  # noqa: PLR0911 - one for each type
     """Return the value of an OTLP `AnyValue`; an object of no known type stays as it is."""
-    if len(value) != 1 or depth > _MAX_VALUE_DEPTH:
+    if len(value) != 1 or depth > MAX_VALUE_DEPTH:
         return None if not value else dict(value)
     ((kind, inner),) = value.items()
     if kind in ("stringValue", "string_value"):
@@ -210,6 +212,21 @@ def _plain_literal(value: Any) -> Any:
     if isinstance(value, str):
         return scrub_text(value)
     return value if value is None or isinstance(value, (bool, int, float)) else str(value)
+
+
+class RememberedKeys(dict[str, int]):
+    """What is known of the names of attributes, which are few: a number for each, worked out once."""
+
+    def __init__(self, about: Callable[[str], int]) -> None:
+        super().__init__()
+        self._about = about
+
+    def __missing__(self, key: str) -> int:
+        """Work it out, and remember it unless there are too many."""
+        value = self._about(key)
+        if len(self) < _MAX_KEYS and len(key) <= _MAX_KEY:
+            self[key] = value
+        return value
 
 
 def first_of(attributes: Mapping[str, Any], *names: str) -> Any:
