@@ -142,8 +142,8 @@ class _AnyValue(_Strict):
     bool_value: bool | None = None
     double_value: float | str | None = None
     bytes_value: str | None = None
-    array_value: "_Array | None" = None
-    kvlist_value: "_KeyValues | None" = None
+    array_value: _Array | None = None
+    kvlist_value: _KeyValues | None = None
 
 
 class _Array(_Strict):
