@@ -21,6 +21,7 @@ class CallDraft(Struct, gc=True):
     output: Any = UNSET
     id: str | None = None
     status: Status | None = None
+    error: Any = None
     node: Node | None = None
     """OtelSpan of the tool; `None` if there is none."""
     time: int = 0
@@ -39,15 +40,16 @@ class CallDraft(Struct, gc=True):
     def build(self) -> ToolCall:
         """Return the call."""
         node = self.node
-        error = None
+        error = self.error
         status, output = self.status, self.output
         missing = ["input"] if self.input is UNSET else []
         duration = None
         if node is not None:
             span = node.span
             output = _typed(node.facts.output, output)
-            error = tool_error(node)
-            status = "error" if span.is_error or error is not None else node.facts.status or status
+            failure = tool_error(node)
+            error = error if failure is None else failure
+            status = "error" if span.is_error or failure is not None else node.facts.status or status
             if span.end:
                 status = status or "ok"
                 duration = max(0, span.end - span.start) / _NS_PER_MS

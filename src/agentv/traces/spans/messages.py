@@ -28,6 +28,7 @@ _GEMINI_RESULTS = ("functionResponse", "function_response")
 _GEMINI_KEYS = frozenset(("functionCall", "function_call", *_GEMINI_RESULTS))
 _TEXT_KEYS = 2
 """Number of keys of a part that is only a text."""
+_STATUSES = frozenset(("ok", "error", "denied", "pending"))
 _PLAIN_BLOCKS = frozenset(("text", "input_text", "output_text"))
 _LANGCHAIN_TYPES = frozenset(("human", "ai", "AIMessageChunk"))
 _ANTHROPIC_BLOCKS = frozenset(("tool_use", "tool_result", "thinking", "redacted_thinking"))
@@ -443,7 +444,16 @@ def _is_block(value: Any) -> bool:
 def _from_message(message: Message, role: str) -> list[Said]:
     """Return a message that the reader of replies read; results beside their calls become results of their own."""
     if message.role == "tool":
-        result = ToolCall(tool=message.name or "", output=message.content, id=message.tool_call_id)
+        told = message.metadata or {}
+        output = told.get("output", told.get("content")) if message.content is None else message.content
+        status = told.get("status")
+        result = ToolCall(
+            tool=message.name or "",
+            output=clean_value(output),
+            id=message.tool_call_id,
+            status=status if status in _STATUSES else None,
+            error=told.get("error"),
+        )
         return [Said("tool", results=(result,), metadata=message.metadata)]
     spoken = "assistant" if message.tool_calls else _role(message.role, role)
     return [Said(spoken, message.content, message.tool_calls, name=message.name, metadata=message.metadata)]

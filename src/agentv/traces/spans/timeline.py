@@ -290,6 +290,7 @@ class Timeline:
                 if call.output is UNSET:
                     call.output = result.output
                     call.status = call.status or result.status
+                    call.error = result.error if call.error is None else call.error
 
     def _told_calls(self, node: Node, prompt: Sequence[Said]) -> list[list[CallDraft | None]]:
         """Return the calls that each message of a history tells: by id, else by tool and input, the last one last."""
