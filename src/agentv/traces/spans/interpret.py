@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from agentv.traces.conventions.ai_sdk import read_ai_sdk
 from agentv.traces.conventions.genai import read_genai
 from agentv.traces.conventions.openinference import OPENINFERENCE_MARKS, read_openinference
 from agentv.traces.conventions.traceloop import INDEXED_PREFIXES, read_traceloop
+from agentv.traces.conventions.vendors import LANGFUSE, LOGFIRE_SCOPE, read_ai_sdk, read_langfuse, read_logfire
 from agentv.traces.spans.facts import Facts
 from agentv.traces.spans.messages import join_items
 from agentv.traces.spans.values import RememberedKeys
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from agentv.model.session import OtelSpan
     from agentv.traces.spans.messages import MessageReader
 
-_KNOWN = ("gen_ai.", "openinference.", "llm.", "traceloop.", "ai.", "tool.", "gcp.vertex.agent.", "agent.")
-_OPENINFERENCE, _AI_SDK, _GENAI, _TRACELOOP = 1, 2, 4, 8
+_KNOWN = ("gen_ai.", "openinference.", "llm.", "traceloop.", "ai.", "tool.", "gcp.vertex.agent.", "agent.", "langfuse.")
+_OPENINFERENCE, _AI_SDK, _GENAI, _TRACELOOP, _LANGFUSE = 1, 2, 4, 8, 16
 PHANTOMS = frozenset(("(merged tools)",))
 """Tools that ADK invents for the results of parallel calls."""
 _ADK = "gcp.vertex.agent"
@@ -56,6 +56,8 @@ def interpret(span: OtelSpan, reader: MessageReader) -> Facts:
 
 
 def _by_convention(span: OtelSpan, reader: MessageReader) -> Facts:
+    if span.scope == LOGFIRE_SCOPE and (facts := read_logfire(span, reader)) is not None:
+        return facts
     signs = 0
     for key in span.attributes:
         signs |= _SIGNS[key]
@@ -85,6 +87,8 @@ def _signs_of_key(key: str) -> int:
         return _OPENINFERENCE
     if key.startswith("ai.") or key == "operation.name":
         return _AI_SDK
+    if key == LANGFUSE:
+        return _LANGFUSE
     if key.startswith("gen_ai."):
         return _GENAI | (_TRACELOOP if key.startswith(INDEXED_PREFIXES) else 0)
     if key == "llm.request.type":
@@ -98,6 +102,7 @@ _READERS = (
     (_AI_SDK, read_ai_sdk),
     (_GENAI, read_genai),
     (_TRACELOOP, read_traceloop),
+    (_LANGFUSE, read_langfuse),
 )
 
 
