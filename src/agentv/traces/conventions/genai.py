@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.formats.fields import is_count, number_or_none
+from agentv.formats.fields import is_count, number_or_none, objects_in
 from agentv.formats.usage import finish_usage
 from agentv.traces.conventions.tool_results import set_input, set_output
 from agentv.traces.spans.facts import Facts, Kind
 from agentv.traces.spans.messages import MessageReader, Said, translate
-from agentv.traces.spans.values import first_of, parse_value, text_of
+from agentv.traces.spans.values import first_of, parse_arguments_text, parse_value, read_repr, text_of
 from agentv.traces.spans.writer import IS_TEXT, STATUS
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ _RESULTS = (
 )
 _EMPTY = "{}"
 """Arguments that ADK writes when content is not captured; they may also be real."""
+_CALL_REPR = "ResponseFunctionToolCall("
 _ANSWERS = ("final_result", "gen_ai.agent.output", "agent.final_output")
 
 
@@ -146,6 +147,8 @@ def _read_messages(facts: Facts, span: OtelSpan, reader: MessageReader) -> None:
             _read_event_messages(facts, span)
     if facts.prompt is None and facts.replies is None:
         _read_adk(facts, attributes, reader)
+    if facts.kind == "model":
+        _read_calls_beside(facts, attributes)
     if facts.kind == "agent":
         facts.text = next((text for key in _ANSWERS if (text := text_of(attributes.get(key))) is not None), None)
         _read_all_messages(facts, attributes, reader)
@@ -162,10 +165,29 @@ def _read_attribute_messages(facts: Facts, attributes: Mapping[str, Any], reader
     if replies is None and "gen_ai.completion" in attributes:
         replies = reader.read(attributes["gen_ai.completion"], "gen_ai.completion", "assistant")
     system = attributes.get("gen_ai.system_instructions")
-    if system and (texts := _system_text(system)):
+    texts = _system_text(system) if system else ""
+    if texts and not any(said.role == "system" and said.text == texts for said in prompt or ()):
         prompt = [Said("system", texts), *(prompt or ())]
     facts.prompt = facts.prompt if prompt is None else prompt
-    facts.replies = facts.replies if replies is None else replies
+    facts.replies = facts.replies if replies is None else [each for said in replies for each in _from_repr(said)]
+
+
+def _from_repr(said: Said) -> list[Said]:
+    """Return the messages that a text is, if an instrumentation wrote the Python form of a reply in place of it."""
+    text = said.content
+    if not isinstance(text, str) or said.calls:
+        return [said]
+    if text.startswith("{'") and "'tool_calls'" in text:
+        message = parse_arguments_text(text)
+        return translate(message, "assistant") if isinstance(message, dict) and "role" in message else [said]
+    if not text.startswith(_CALL_REPR):
+        return [said]
+    fields = [read_repr(line) for line in text.split("\n")]
+    calls = [
+        {"id": each.get("call_id"), "function": {key: each[key] for key in ("name", "arguments") if key in each}}
+        for each in fields
+    ]
+    return translate({"role": "assistant", "content": None, "tool_calls": calls}, "assistant")
 
 
 def _system_text(value: Any) -> str:
@@ -173,6 +195,26 @@ def _system_text(value: Any) -> str:
     if isinstance(parsed, str):
         return parsed
     return translate({"role": "system", "parts": parsed})[0].text if isinstance(parsed, list) else ""
+
+
+def _read_calls_beside(facts: Facts, attributes: Mapping[str, Any]) -> None:
+    """Read the calls of a reply that OpenLIT lists in attributes of a tool, on the span of the model."""
+    names, ids = text_of(attributes.get("gen_ai.tool.name")), text_of(attributes.get("gen_ai.tool.call.id"))
+    if names is None or ids is None or any(said.calls for said in facts.replies or ()):
+        return
+    tools, call_ids = names.split(", "), ids.split(", ")
+    if len(tools) != len(call_ids):
+        facts.unread.append("its `gen_ai.tool.name` and `gen_ai.tool.call.id` do not have the same number of items")
+        return
+    written = first_of(attributes, "gen_ai.tool.args", "gen_ai.tool.call.arguments")
+    values = parse_value(f"[{written}]")
+    is_complete = isinstance(values, list) and len(values) == len(tools)
+    calls = [
+        {"id": call_id, "function": {"name": tool, **({"arguments": values[at]} if is_complete else {})}}
+        for at, (tool, call_id) in enumerate(zip(tools, call_ids, strict=True))
+    ]
+    said = translate({"role": "assistant", "content": None, "tool_calls": calls}, "assistant")
+    facts.replies = [*(each for each in facts.replies or () if each.content), *said]
 
 
 def _read_all_messages(facts: Facts, attributes: Mapping[str, Any], reader: MessageReader) -> None:
@@ -205,6 +247,8 @@ def _read_event_messages(facts: Facts, span: OtelSpan) -> None:
         if role is None:
             continue
         fields = _event_fields(event)
+        if role == "user" and "content" not in fields and prompt and prompt[-1].role == "tool":
+            continue  # the results of tools once more, as Bedrock sends them in the name of the user
         is_told = is_told or any(key in fields for key in ("content", "message", "tool_calls"))
         if event.name == "gen_ai.choice":
             replies += _choice(fields)
@@ -240,7 +284,8 @@ def _choice(fields: dict[str, Any]) -> list[Said]:
 def _event_message(fields: dict[str, Any], role: str) -> list[Said]:
     content = parse_value(fields.get("content"))
     message = {"role": fields.get("role") or role, "content": content if content is not None else fields.get("content")}
-    if calls := parse_value(fields.get("tool_calls")):
+    calls = parse_value(fields.get("tool_calls"))
+    if calls and not _are_blocks(calls, content):  # Bedrock writes its blocks, and their calls beside them
         message["tool_calls"] = calls
     if role == "tool":
         message |= {"role": "tool", "tool_call_id": fields.get("id") or fields.get("tool_call_id")}
@@ -250,6 +295,13 @@ def _event_message(fields: dict[str, Any], role: str) -> list[Said]:
         if not isinstance(message["content"], (str, list)):
             message["content"] = fields.get("content")
     return translate(message, role)
+
+
+def _are_blocks(calls: Any, content: Any) -> bool:
+    """Return whether all calls stand among the blocks of a content, with arguments that they may lack themselves."""
+    blocks = [block["toolUse"] for block in objects_in(content) if isinstance(block.get("toolUse"), dict)]
+    ids = {text_of(block.get("toolUseId")) for block in blocks}
+    return bool(ids) and all(text_of(call.get("id")) in ids for call in objects_in(calls))
 
 
 def _read_adk(facts: Facts, attributes: Mapping[str, Any], reader: MessageReader) -> None:

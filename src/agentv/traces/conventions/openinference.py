@@ -88,7 +88,7 @@ def _read_tool(facts: Facts, span: OtelSpan, attributes: _Object) -> None:
         facts.tool = f"transfer_to_{re.sub(r'[^a-zA-Z0-9]+', '_', handoff[1]).strip('_').lower()}"
         set_output(facts, attributes.get("output.value"))
         return
-    facts.tool = name or span.name
+    facts.tool = name or span.name.removesuffix(".__call__")  # as DSPy names it
     arguments = attributes.get("input.value")
     parameters = attributes.get("tool.parameters")
     if arguments in (None, "", REDACTED) and not is_schema(parameters):

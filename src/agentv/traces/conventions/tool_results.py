@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from agentv.traces.spans.messages import REDACTED, clean_value
-from agentv.traces.spans.values import parse_arguments_text, parse_value, text_of
+from agentv.traces.spans.values import parse_arguments_text, parse_value, read_repr, text_of
 
 if TYPE_CHECKING:
     from agentv.model.conversation import Status
@@ -49,6 +49,8 @@ def set_output(facts: Facts, value: Any) -> None:
         facts.status = "error" if parsed["is_error"] is True else None
         facts.output = clean_value(parsed["raw_output"])
         return
+    if isinstance(parsed, str) and parsed.startswith("content=") and "tool_call_id=" in parsed:
+        parsed = read_repr(parsed) or parsed  # a message of LangChain in its Python form
     message = _tool_message(parsed)
     if message is None:
         facts.output = clean_value(parsed)

@@ -95,6 +95,9 @@ def _message(fields: dict[str, Any], role: str) -> list[Said]:
             {"id": call.get("id"), "function": {key: call[key] for key in ("name", "arguments") if key in call}}
             for _, call in sorted(calls.items())
         ]
+    if "function_call.name" in fields:  # as LiteLLM writes each of the calls
+        call = {"name": fields["function_call.name"], "arguments": fields.get("function_call.arguments")}
+        message["tool_calls"] = [*message.get("tool_calls", ()), {"function": call}]
     if message["role"] == "tool":
         message["tool_call_id"] = fields.get("tool_call_id")
     said = translate(message, role)

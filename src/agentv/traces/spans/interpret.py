@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from agentv.traces.conventions.genai import read_genai
 from agentv.traces.conventions.openinference import OPENINFERENCE_MARKS, read_openinference
@@ -111,6 +112,9 @@ def _fill(facts: Facts, other: Facts) -> None:
     for name in ("call_id", "status", "prompt", "replies", "text", "usage", "cost_usd", "model", "agent"):
         if getattr(facts, name) is None and other.kind == facts.kind:
             setattr(facts, name, getattr(other, name))
+    if facts.kind == other.kind == "model" and facts.replies is not None and not _calls(facts) and _calls(other):
+        called = [replace(said, content=None) for said in other.replies or () if said.calls]
+        facts.replies = [*(said for said in facts.replies if said.content), *called]
     if facts.kind == other.kind == "tool":
         facts.input = other.input if facts.input is UNSET else facts.input
         facts.output = other.output if facts.output is UNSET else facts.output
@@ -118,6 +122,10 @@ def _fill(facts: Facts, other: Facts) -> None:
     facts.agent = facts.agent or other.agent
     facts.finish = facts.finish or other.finish
     facts.response_id = facts.response_id or other.response_id
+
+
+def _calls(facts: Facts) -> bool:
+    return any(said.calls for said in facts.replies or ())
 
 
 def names_calls(finish: tuple[str, ...]) -> bool:

@@ -168,6 +168,7 @@ class _Joiner:
     def _answer(self, output: tuple[Message, ...]) -> tuple[str, bool]:
         """Return the answer, from the last message of the agent or from the agent's own span, and if it is there."""
         spoken = [draft for draft in self._drafts if draft.role == "assistant" and draft.is_main]
+        spoken = [draft for draft in spoken if not draft.is_context]
         spoken = [draft for draft in spoken if draft.node is None or draft.node.kind != "tool"]
         last = spoken[-1] if spoken else None
         if last is not None and last.said.text:

@@ -22,6 +22,7 @@ _OPENAI_KEYS = frozenset((
     *("role", "content", "tool_calls", "tool_call_id", "name", "id", "refusal", "audio", "annotations"),
     *("finish_reason", "function_call", "reasoning", "reasoning_content", "parsed"),
 ))  # fmt: skip
+_SMOLAGENTS = frozenset(("tool-call", "tool-response"))
 _CALL_PARTS = frozenset(("tool_call", "server_tool_call"))
 _RESULT_PARTS = frozenset(("tool_call_response", "server_tool_call_response"))
 _GEMINI_RESULTS = ("functionResponse", "function_response")
@@ -259,11 +260,30 @@ def _unwrap(item: _Object, role: str) -> _Object:
 
 
 def _translate_object(item: _Object, role: str) -> list[Said]:
+    role_name = item.get("role")
+    if isinstance(role_name, str) and role_name in _SMOLAGENTS and (said := _from_smolagents(item)) is not None:
+        return [said]
     if isinstance(item.get("parts"), list):
         return [_from_parts(item, role)]
     if isinstance(item.get("role"), str) and _is_openai(item):
         return [_from_openai(item)]
     return _from_any(item, role)
+
+
+def _from_smolagents(item: _Object) -> Said | None:
+    """Read a message of a memory of smolagents, which tells calls and results as texts; `None` if it is another."""
+    content = item.get("content")
+    blocks = content if isinstance(content, list) else [content]
+    texts = [block.get("text") if isinstance(block, dict) else block for block in blocks]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        return None
+    text = "".join(texts)
+    if item["role"] == "tool-response":
+        return Said("tool", results=(ToolCall(tool="", output=text),))
+    calls = parse_arguments_text(text[text.find("[") :]) if "[" in text else None
+    if not isinstance(calls, list) or not all(isinstance(call, dict) and "function" in call for call in calls):
+        return None
+    return Said("assistant", calls=tuple(map(_openai_call, calls)))
 
 
 def _is_choice(value: Any) -> bool:
@@ -451,7 +471,7 @@ def _from_message(message: Message, role: str) -> list[Said]:
             tool=message.name or "",
             output=clean_value(output),
             id=message.tool_call_id,
-            status=status if status in _STATUSES else None,
+            status=status if isinstance(status, str) and status in _STATUSES else None,
             error=told.get("error"),
         )
         return [Said("tool", results=(result,), metadata=message.metadata)]

@@ -241,9 +241,9 @@ def drop_superseded(nodes: list[Node]) -> set[int]:
 
     Their usage is that of the other spans, so that it must not be counted twice.
     """
-    superseded: set[int] = set()
+    superseded = _streams_told_later([node for node in nodes if node.kind == "model"])
     for node in nodes:
-        if node.kind != "model":
+        if node.kind != "model" or node.order in superseded:
             continue
         below = node.descendants("model")
         if below and (node.facts.replies is None or any(each.facts.replies is not None for each in below)):
@@ -286,6 +286,29 @@ def _is_record_of(node: Node, other: Node) -> bool:
     if one.response_id and same.response_id:
         return one.response_id == same.response_id
     return one.usage is not None and same.usage is not None and _counts(one) == _counts(same)
+
+
+def _streams_told_later(models: list[Node]) -> set[int]:
+    """Return the orders of model spans whose reply a later span tells, and of the spans below them."""
+    waiting: dict[tuple[str, str, str], list[Node]] = {}
+    found: set[int] = set()
+    for node in models:
+        group = waiting.setdefault((node.span.trace_id, node.span.parent_id, node.span.scope), [])
+        if node.facts.replies is None:
+            group.append(node)
+        elif (begun := next((each for each in group if _is_end_of(node, each)), None)) is not None:
+            group.remove(begun)
+            parts = [each for each in begun.descendants("model") if each.facts.replies is None]
+            found.update(each.order for each in (begun, *parts))
+    return found
+
+
+def _is_end_of(node: Node, other: Node) -> bool:
+    """Return whether a span without a duration tells the reply of a stream, as Logfire adds it after its span."""
+    if node.span.end != node.span.start or node.span.start < other.end:
+        return False
+    keys, same = ([said.key for said in each.facts.prompt or ()] for each in (node, other))
+    return bool(keys) and keys == same
 
 
 def _counts(facts: Facts) -> tuple[int | None, int | None]:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from agentv.traces.spans.drafts import CallDraft, MessageDraft, call_key
 from agentv.traces.spans.messages import Said
@@ -44,6 +45,8 @@ class Timeline:
         self._has_scopes = len({node.span.scope for node in self._models}) > 1
         self._by_id: dict[str, list[CallDraft]] = {}
         """Calls by id, in the order of time: some emitters number the calls of each reply anew."""
+        self._reply_of: dict[str, MessageDraft] = {}
+        """The last message that has a call, by its id."""
         self._seen: Counter[Any] = Counter()
         """Messages of the user and the system that were added, by key."""
         self._said_in_trace: dict[str, Counter[Any]] = {}
@@ -153,8 +156,9 @@ class Timeline:
         """Add a message of the agent from the history, if no span of a model tells it."""
         calls = tuple([call for call in said.calls if id(call) in unknown])
         if said.calls and not calls:
+            self._complete(said)
             return
-        if calls and not is_context and (silent := self._silent_reply(node)) is not None:
+        if calls and not is_context and (silent := self._silent_reply(node, said)) is not None:
             silent.said, silent.is_captured = said, True
             self._note_reply(said, calls)
             self._add_calls(silent, calls)
@@ -169,17 +173,33 @@ class Timeline:
         if not is_context:
             self.notes[RECOVERED] += 1
 
+    def _complete(self, said: Said) -> None:
+        """Add what the history tells of a reply and its own span does not: its text, and arguments of its calls."""
+        for call in said.calls:
+            drafts = self._by_id.get(call.id or "", ())
+            if len(drafts) != 1:
+                continue
+            if drafts[0].input is UNSET:
+                drafts[0].input = call.input
+            reply = self._reply_of.get(call.id or "")
+            if reply is not None and reply.is_reply and reply.said.content is None and said.text:
+                reply.said = replace(reply.said, content=said.content)
+
     def _note_reply(self, said: Said, calls: Iterable[ToolCall]) -> None:
         self._replies[said.key] += 1
         self._reply_ids.update(call.id for call in calls if call.id)
         self._reply_calls.update(call_key(call.tool, call.input) for call in calls)
 
-    def _silent_reply(self, node: Node) -> MessageDraft | None:
-        """Return the first reply in the trace of a span whose content was not captured, which its history may tell."""
+    def _silent_reply(self, node: Node, said: Said) -> MessageDraft | None:
+        """Return the first reply in the trace of a span that its history may tell.
+
+        Its content was not captured, or only its text, which is the same.
+        """
         for draft in self.messages:
             other = draft.node
-            is_told = draft.is_captured or bool(draft.calls) or draft.said.content is not None
-            if other is None or not draft.is_reply or is_told:
+            is_told = draft.is_captured or draft.said.content is not None
+            is_text = bool(said.text) and draft.said.text == said.text
+            if other is None or not draft.is_reply or draft.calls or (is_told and not is_text):
                 continue
             if other.span.trace_id == node.span.trace_id and other.tool_ancestor is node.tool_ancestor:
                 return draft
@@ -249,6 +269,7 @@ class Timeline:
                 self.calls.append(new)
             if call.id:
                 self._by_id.setdefault(call.id, []).append(new)
+                self._reply_of[call.id] = draft
         draft.calls = drafts
 
     def _add_own_results(self, draft: MessageDraft, said: Said) -> None:
@@ -289,8 +310,8 @@ class Timeline:
                 call.is_told = True
                 if call.output is UNSET:
                     call.output = result.output
-                    call.status = call.status or result.status
                     call.error = result.error if call.error is None else call.error
+                call.status = call.status or result.status
 
     def _told_calls(self, node: Node, prompt: Sequence[Said]) -> list[list[CallDraft | None]]:
         """Return the calls that each message of a history tells: by id, else by tool and input, the last one last."""
@@ -334,15 +355,22 @@ class Timeline:
     def unpaired_results(self) -> list[tuple[Node, ToolCall]]:
         """Return the results that models received of calls that are nowhere."""
         found: dict[str, tuple[Node, ToolCall]] = {}
+        earlier = self._earlier_results()
         for node in self._models:
             waiting = 0
             for said in node.facts.prompt or ():
                 waiting += len(said.calls)
                 for result in said.results:
                     waiting -= 1
-                    if result.id and result.id not in self._by_id and waiting < 0:
+                    if result.id and result.id not in self._by_id and result.id not in earlier and waiting < 0:
                         found.setdefault(result.id, (node, result))
         return list(found.values())
+
+    def _earlier_results(self) -> set[str | None]:
+        """Return the ids of results of earlier turns: in the first prompt, before the last message of the user."""
+        prompt: Sequence[Said] = next((node.facts.prompt for node in self._models if node.facts.prompt), ())
+        last_user = max((at for at, said in enumerate(prompt) if _is_user(said)), default=0)
+        return {result.id for said in prompt[:last_user] for result in said.results}
 
 
 def _is_second_record(draft: MessageDraft, node: Node, said: Said) -> bool:

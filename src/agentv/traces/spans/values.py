@@ -24,6 +24,8 @@ _BASE64_LENGTHS = (12, 24)
 """Lengths of a span id and of a trace id in Base64."""
 _MAX_LITERAL = 100_000
 """Length of the longest text that is read as a Python literal."""
+_KEYWORDS = re.compile(r"(?<=['\"}\])\w]) (?=[a-z_]+=)")
+"""Blanks between fields, as pydantic writes them."""
 MAX_VALUE_DEPTH = 32
 _MAX_DIGITS = 25
 _MIN_NS, _END_NS = 10**17, 2**63
@@ -201,6 +203,27 @@ def parse_arguments_text(value: Any) -> Any:
             return parsed
         return _plain_literal(literal)
     return parsed
+
+
+def read_repr(text: str) -> dict[str, Any]:
+    """Return the fields of an object from its Python form, such as `Call(name='add')` or only `name='add'`.
+
+    Fields that are no literals are left out.
+    """
+    is_call = text.rstrip().endswith(")") and text.partition("(")[0].strip().isidentifier()
+    if len(text) > _MAX_LITERAL:
+        return {}
+    try:
+        tree = ast.parse(text if is_call else f"_({_KEYWORDS.sub(', ', text)})", mode="eval").body
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return {}
+    found: dict[str, Any] = {}
+    for keyword in tree.keywords if isinstance(tree, ast.Call) else ():
+        try:
+            found[str(keyword.arg)] = _plain_literal(ast.literal_eval(keyword.value))
+        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+            continue
+    return found
 
 
 def _plain_literal(value: Any) -> Any:
