@@ -20,7 +20,7 @@ def read(name: str) -> list[Session]:
     return sessions
 
 
-@pytest.mark.parametrize("name", ["pydantic_ai_v2", "pydantic_ai_v5", "adk"])
+@pytest.mark.parametrize("name", ["pydantic_ai_v2", "pydantic_ai_v5", "adk", "langfuse"])
 def test_turns_with_a_conversation_id_are_one_session(name: str) -> None:
     (session,) = read(name)
     assert calls(session) == FIRST + SECOND
@@ -48,7 +48,7 @@ def test_traces_without_a_session_id_are_sessions_of_their_own(name: str) -> Non
 @pytest.mark.parametrize(
     "name",
     [
-        *("openai_agents_chat", "openai_agents_responses"),
+        *("openai_agents_chat", "openai_agents_responses", "logfire_openai_agents"),
         *("openai_client_events", "openai_client_traceloop", "openai_client_openinference"),
     ],
 )
@@ -77,7 +77,10 @@ def test_arguments_and_texts_that_were_not_captured_are_absent_and_reported(name
     assert "output_messages[0].tool_calls[0].input" in places
 
 
-@pytest.mark.parametrize("name", ["pydantic_ai_v5", "langchain_openinference", "openai_agents_chat", "adk"])
+@pytest.mark.parametrize(
+    "name",
+    ["pydantic_ai_v5", "langchain_openinference", "openai_agents_chat", "adk", "langfuse", "logfire_openai_agents"],
+)
 def test_results_errors_and_durations_come_from_the_spans_of_tools(name: str) -> None:
     session = read(name)[0]
     first, second, failed = results(session)[:3]

@@ -1,5 +1,6 @@
 """Habits of single emitters: second records of a reply, items of a reply as messages, counts that leave some out."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -243,3 +244,232 @@ def test_a_failure_that_only_the_second_record_of_a_tool_tells_is_a_failure(tmp_
     inner = span(2, "execute_tool boom", 3, 8, parent=parent, attributes=attributes, failed=True)
     session = session_of(tmp_path, scoped("outer", outer), scoped("inner", inner), request(root))
     assert results(session) == [("boom", None, "error")]
+
+
+def ai_sdk_prompt(kind: str) -> list[Any]:
+    asked = {"type": "tool-call", "toolCallId": "c1", "toolName": "get", "input": {}}
+    output = {"type": kind, "value": "no", "reason": "no"}
+    told = {"type": "tool-result", "toolCallId": "c1", "toolName": "get", "output": output}
+    return [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": [asked]},
+        {"role": "tool", "content": [told]},
+    ]
+
+
+@pytest.mark.parametrize(("kind", "status"), [("error-text", "error"), ("execution-denied", "denied"), ("text", None)])
+def test_the_status_of_a_call_without_a_span_is_that_of_its_result_in_the_history(
+    tmp_path: Path, kind: str, status: str | None
+) -> None:
+    operation = {"ai.operationId": "ai.generateText.doGenerate"}
+    calls_made = [{"toolCallId": "c1", "toolName": "get", "input": "{}"}]
+    session = session_of(
+        tmp_path,
+        request(
+            span(1, "ai.generateText.doGenerate", 0, 5, attributes={**operation, "ai.response.toolCalls": calls_made}),
+            span(
+                2,
+                "ai.generateText.doGenerate",
+                6,
+                9,
+                attributes={**operation, "ai.prompt.messages": ai_sdk_prompt(kind), "ai.response.text": "done"},
+            ),
+        ),
+    )
+    ((_, output, found),) = results(session)
+    assert found == status
+    assert output == ({"type": kind, "value": "no", "reason": "no"} if status == "denied" else "no")
+
+
+@pytest.mark.parametrize("tools", ["add, get", "add"])
+def test_calls_that_stand_in_attributes_of_a_tool_on_the_span_of_a_model_are_those_of_its_reply(
+    tmp_path: Path, tools: str
+) -> None:
+    attributes = {
+        **CHAT,
+        "gen_ai.completion": "",
+        "gen_ai.response.finish_reasons": ["stop"],
+        "gen_ai.tool.name": tools,
+        "gen_ai.tool.call.id": "c1, c2",
+        "gen_ai.tool.args": '{"a": "x, y"}, {}',
+    }
+    session = session_of(tmp_path, request(span(1, "chat m", 0, 5, attributes=attributes)))
+    if tools == "add":
+        assert session.response.unread, "one name and two ids"
+    else:
+        assert calls(session) == [("add", {"a": "x, y"}), ("get", {})]
+        assert not session.response.unread
+
+
+def test_calls_that_another_convention_tells_beside_a_reply_without_calls_are_its_calls(tmp_path: Path) -> None:
+    reply = {"role": "assistant", "parts": [{"type": "text", "content": "Let me see."}], "finish_reason": "tool_calls"}
+    attributes = {
+        "gen_ai.completion.0.function_call.name": "add",
+        "gen_ai.completion.0.function_call.arguments": '{"a": 1}',
+        "gen_ai.completion.1.function_call.name": "get",
+        "gen_ai.completion.1.function_call.arguments": "{}",
+    }
+    session = session_of(tmp_path, request(chat(1, 0, 5, [reply], [user("go")], attributes=attributes)))
+    (message,) = session.response.output_messages or ()
+    assert message.text == "Let me see."
+    assert calls(session) == [("add", {"a": 1}), ("get", {})]
+    assert not session.response.unread
+
+
+ARGUMENTS = '{"a": 1}'
+FUNCTION = f"'function': {{'name': 'add', 'arguments': '{ARGUMENTS}'}}"
+MESSAGE_REPR = (
+    f"{{'content': None, 'role': 'assistant', 'tool_calls': [{{'id': 'c1', {FUNCTION}, 'type': 'function'}}]}}"
+)
+CALL_REPR = (
+    f"ResponseFunctionToolCall(arguments='{ARGUMENTS}', call_id='c1', name='add', type='function_call', caller=None)"
+)
+
+
+@pytest.mark.parametrize("text", [MESSAGE_REPR, CALL_REPR, f"{CALL_REPR}\n{CALL_REPR.replace('c1', 'c2')}"])
+def test_a_reply_that_was_written_in_its_python_form_is_read_as_calls(tmp_path: Path, text: str) -> None:
+    session = session_of(tmp_path, request(chat(1, 0, 5, [said(text)], [user("go")])))
+    assert set(map(str, calls(session))) == {str(("add", {"a": 1}))}
+    assert len(calls(session)) == 1 + text.count("\n")
+
+
+def test_a_python_form_that_cannot_be_read_makes_calls_unknown(tmp_path: Path) -> None:
+    cut = CALL_REPR[:40]
+    assert session_of(tmp_path, request(chat(1, 0, 5, [said(cut)], [user("go")]))).response.unread
+
+
+@pytest.mark.parametrize("text", ["{'a': 1}", "ResponseFunction", "{'tool_calls'"])
+def test_other_texts_stay_texts(tmp_path: Path, text: str) -> None:
+    session = session_of(tmp_path, request(chat(1, 0, 5, [said(text)], [user("go")])))
+    assert session.response.text == text
+    assert calls(session) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("content='it\\'s 3' name='add' tool_call_id='c1'", ("it's 3", "ok")),
+        ("content='Error: no' name='add' tool_call_id='c1' status='error'", ("Error: no", "error")),
+        (
+            "content=[{'type': 'text', 'text': 'a b=c'}] name='add' tool_call_id='c1'",
+            ([{"type": "text", "text": "a b=c"}], "ok"),
+        ),
+        ("content=", ("content=", "ok")),
+    ],
+)
+def test_a_langchain_message_in_its_python_form_is_a_result(
+    tmp_path: Path, text: str, expected: tuple[Any, ...]
+) -> None:
+    attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "add", "gen_ai.tool.call.result": text}
+    session = session_of(tmp_path, request(span(1, "execute_tool add", 0, 5, attributes=attributes)))
+    assert [each[1:] for each in results(session)] == [expected]
+
+
+def test_a_span_without_a_duration_tells_the_end_of_the_stream_before_it(tmp_path: Path) -> None:
+    root = span(9, "turn", 0, 60, attributes={"gen_ai.operation.name": "invoke_agent"})
+    begun = {**CHAT, "gen_ai.input.messages": [user("go")]}
+    session = session_of(
+        tmp_path,
+        scoped("logfire", root, span(1, "chat m", 1, 2, parent=9, attributes=begun)),
+        scoped("client", span(2, "messages.create", 1, 10, parent=1, attributes=CLIENT)),
+        scoped("logfire", chat(3, 11, 11, [said("done")], [user("go")], parent=9)),
+    )
+    assert [message.text for message in session.response.output_messages or ()] == ["done"]
+    assert session.response.tokens_usage is not None
+    assert session.response.tokens_usage.input_tokens == 10
+    assert not session.response.unread
+
+
+@pytest.mark.parametrize(("start", "end", "prompt"), [(11, 12, "go"), (11, 11, "other")], ids=["long", "other prompt"])
+def test_a_reply_that_does_not_end_a_stream_does_not_hide_another(
+    tmp_path: Path, start: int, end: int, prompt: str
+) -> None:
+    begun = {**CHAT, "gen_ai.input.messages": [user("go")]}
+    session = session_of(
+        tmp_path,
+        request(span(1, "chat m", 1, 2, attributes=begun), chat(3, start, end, [said("done")], [user(prompt)])),
+    )
+    assert len([each for each in session.response.output_messages or () if each.role == "assistant"]) == 2
+
+
+def test_the_history_tells_what_the_span_of_a_reply_leaves_out(tmp_path: Path) -> None:
+    reply = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "ping"}]}
+    history = [user("go"), said("Let me see.", ("c1", "ping", {})), result("c1", "pong")]
+    session = session_of(
+        tmp_path, request(chat(1, 0, 5, [reply], [user("go")]), chat(2, 6, 9, [said("done")], history))
+    )
+    assert [message.text for message in session.response.output_messages or ()] == ["Let me see.", "done"]
+    assert calls(session) == [("ping", {})]
+    assert not session.response.incomplete
+
+
+def test_a_reply_whose_calls_only_the_history_tells_is_one_message(tmp_path: Path) -> None:
+    history = [user("go"), said("Let me see.", ("c1", "add", {"a": 1})), result("c1", "one")]
+    session = session_of(
+        tmp_path, request(chat(1, 0, 5, [said("Let me see.")], [user("go")]), chat(2, 6, 9, [said("done")], history))
+    )
+    texts = [(message.text, len(message.tool_calls)) for message in session.response.output_messages or ()]
+    assert texts == [("Let me see.", 1), ("done", 0)]
+
+
+def test_the_answer_is_never_that_of_an_earlier_turn(tmp_path: Path) -> None:
+    history = [user("one"), said("first"), user("two")]
+    session = session_of(tmp_path, request(chat(1, 0, 5, [said(None, ("c1", "add", {}))], history)))
+    assert session.response.text == ""
+
+
+def test_results_of_earlier_turns_are_context(tmp_path: Path) -> None:
+    earlier = [user("one"), result("c0", 1), said("first")]
+    now = chat(1, 0, 5, [said("second")], [*earlier, user("two")])
+    assert not session_of(tmp_path, request(now)).response.unread
+    lost = chat(1, 0, 5, [said("second")], [*earlier, user("two"), result("c1", 1)])
+    assert [place.path for place in session_of(tmp_path, request(lost)).response.unread] == ["span 0000000000000001"]
+
+
+def test_instructions_that_stand_among_the_messages_too_are_said_once(tmp_path: Path) -> None:
+    instructions = [{"type": "text", "content": "You add."}]
+    system = {"role": "system", "parts": instructions}
+    attributes = {"gen_ai.system_instructions": instructions}
+    made = chat(1, 0, 5, [said("done")], [system, user("go")], attributes=attributes)
+    roles = [message.role for message in session_of(tmp_path, request(made)).input_messages]
+    assert roles == ["system", "user"]
+
+
+def test_the_memory_of_smolagents_tells_calls_and_results_as_texts(tmp_path: Path) -> None:
+    place = "llm.output_messages.0.message"
+    first = {f"{place}.role": "assistant", **asked(f"{place}.tool_calls.0.tool_call", "c1", 1)}
+    memory = "Calling tools:\n[{'id': 'c1', 'type': 'function', 'function': {'name': 'add', 'arguments': {'a': 1}}}]"
+    texts = (("user", "go"), ("tool-call", memory), ("tool-response", "Observation:\n3"))
+    prompt = {
+        f"llm.input_messages.{at}.message.{key}": value
+        for at, (role, text) in enumerate(texts)
+        for key, value in (("role", role), ("content", text))
+    }
+    last = {f"{place}.role": "assistant", f"{place}.content": "done", **prompt}
+    session = session_of(tmp_path, request(model(1, 0, 5, first), model(2, 6, 9, last)))
+    assert calls(session) == [("add", {"a": 1})]
+    assert not session.response.unread
+    lost = session_of(tmp_path, request(model(2, 6, 9, last)))
+    assert calls(lost) == [("add", {"a": 1})]
+    unknown = {key: value.replace("[{'id'", "{'id'") for key, value in last.items()}
+    assert session_of(tmp_path, request(model(1, 0, 5, first), model(2, 6, 9, unknown))).response.unread
+
+
+def test_results_in_the_name_of_the_user_are_no_turn(tmp_path: Path) -> None:
+    def event(name: str, time: int, **body: Any) -> dict[str, Any]:
+        values = {key: value if isinstance(value, str) else json.dumps(value) for key, value in body.items()}
+        made = [{"key": key, "value": {"stringValue": value}} for key, value in values.items()]
+        return {"name": name, "timeUnixNano": str(1_790_000_000_000_000_000 + time), "attributes": made}
+
+    called = [{"id": "c1", "type": "function", "function": {"name": "add"}}]
+    first = span(1, "chat m", 0, 5, attributes=CHAT)
+    first["events"] = [event("gen_ai.user.message", 1), event("gen_ai.choice", 2, message={"tool_calls": called})]
+    second = span(2, "chat m", 6, 9, attributes=CHAT)
+    second["events"] = [
+        event("gen_ai.user.message", 1),
+        event("gen_ai.assistant.message", 2, tool_calls=called),
+        event("gen_ai.tool.message", 3, id="c1"),
+        event("gen_ai.user.message", 4),
+        event("gen_ai.choice", 5, finish_reason="stop"),
+    ]
+    assert session_of(tmp_path, request(first, second)).turns == 1

@@ -19,6 +19,8 @@ EMITTERS: list[tuple[str, list[str], dict[str, str]]] = [
     ("otel", ["openai_client.py", "openinference"], {}),
     ("openai_v2", ["openai_client.py", "events"], {}),
     ("openai_v2", ["openai_client.py", "events_without_content"], {}),
+    ("langfuse", ["langfuse_agents.py"], {}),
+    ("logfire", ["logfire_agents.py"], {}),
     ("adk", ["adk_agents.py", "adk_without_content"], {}),
     ("adk", ["adk_agents.py", "adk"], {**ON, "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental"}),
 ]

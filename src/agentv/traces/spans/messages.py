@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from agentv.formats.fields import is_call_key, to_snake_case
 from agentv.formats.reader import detect_conversation
 from agentv.jsonio import DEPTH_MARKER, dump_json, is_deep, scrub, truncate_depth
-from agentv.model.conversation import Message, ToolCall
+from agentv.model.conversation import Message, Status, ToolCall
 from agentv.traces.spans.values import parse_arguments_text, parse_value, text_of
 
 _Object = Mapping[str, Any]
@@ -29,7 +29,7 @@ _GEMINI_RESULTS = ("functionResponse", "function_response")
 _GEMINI_KEYS = frozenset(("functionCall", "function_call", *_GEMINI_RESULTS))
 _TEXT_KEYS = 2
 """Number of keys of a part that is only a text."""
-_STATUSES = frozenset(("ok", "error", "denied", "pending"))
+_STATUSES: dict[Any, Status] = {"ok": "ok", "error": "error", "denied": "denied", "pending": "pending"}
 _PLAIN_BLOCKS = frozenset(("text", "input_text", "output_text"))
 _LANGCHAIN_TYPES = frozenset(("human", "ai", "AIMessageChunk"))
 _ANTHROPIC_BLOCKS = frozenset(("tool_use", "tool_result", "thinking", "redacted_thinking"))
@@ -274,8 +274,9 @@ def _from_smolagents(item: _Object) -> Said | None:
     """Read a message of a memory of smolagents, which tells calls and results as texts; `None` if it is another."""
     content = item.get("content")
     blocks = content if isinstance(content, list) else [content]
-    texts = [block.get("text") if isinstance(block, dict) else block for block in blocks]
-    if not texts or not all(isinstance(text, str) for text in texts):
+    told = [block.get("text") if isinstance(block, dict) else block for block in blocks]
+    texts = [text for text in told if isinstance(text, str)]
+    if not texts or len(texts) < len(told):
         return None
     text = "".join(texts)
     if item["role"] == "tool-response":
@@ -471,7 +472,7 @@ def _from_message(message: Message, role: str) -> list[Said]:
             tool=message.name or "",
             output=clean_value(output),
             id=message.tool_call_id,
-            status=status if isinstance(status, str) and status in _STATUSES else None,
+            status=_STATUSES.get(status) if isinstance(status, str) else None,
             error=told.get("error"),
         )
         return [Said("tool", results=(result,), metadata=message.metadata)]

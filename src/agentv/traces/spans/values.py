@@ -24,8 +24,9 @@ _BASE64_LENGTHS = (12, 24)
 """Lengths of a span id and of a trace id in Base64."""
 _MAX_LITERAL = 100_000
 """Length of the longest text that is read as a Python literal."""
-_KEYWORDS = re.compile(r"(?<=['\"}\])\w]) (?=[a-z_]+=)")
-"""Blanks between fields, as pydantic writes them."""
+_QUOTED = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
+_BLANK = re.compile(r" (?=[a-z_]+=)")
+"""Blank between two fields, as pydantic writes them."""
 MAX_VALUE_DEPTH = 32
 _MAX_DIGITS = 25
 _MIN_NS, _END_NS = 10**17, 2**63
@@ -210,11 +211,13 @@ def read_repr(text: str) -> dict[str, Any]:
 
     Fields that are no literals are left out.
     """
-    is_call = text.rstrip().endswith(")") and text.partition("(")[0].strip().isidentifier()
     if len(text) > _MAX_LITERAL:
         return {}
+    is_call = text.rstrip().endswith(")") and text.partition("(")[0].strip().isidentifier()
+    # The odd parts are texts in quotes.
+    parts = [part if at % 2 else _BLANK.sub(", ", part) for at, part in enumerate(_QUOTED.split(text))]
     try:
-        tree = ast.parse(text if is_call else f"_({_KEYWORDS.sub(', ', text)})", mode="eval").body
+        tree = ast.parse(text if is_call else f"_({''.join(parts)})", mode="eval").body
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return {}
     found: dict[str, Any] = {}
