@@ -1,4 +1,4 @@
-"""Record the traces in `../traces` anew, with the real libraries: `python tests/data/emit`, or `make record-traces`."""
+"""Record the traces in `../traces` anew, with the real libraries: `python tests/data/emit`."""
 
 import os
 import subprocess

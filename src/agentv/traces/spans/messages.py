@@ -145,7 +145,7 @@ class MessageReader:
         return known
 
 
-class _Part(Struct, forbid_unknown_fields=True, gc=False):
+class _MessagePart(Struct, forbid_unknown_fields=True, gc=False):
     """A part of a message as the GenAI conventions have it: a text, a call or a result."""
 
     type: str
@@ -157,16 +157,16 @@ class _Part(Struct, forbid_unknown_fields=True, gc=False):
     result: Any = UNSET
 
 
-class _Parts(Struct, forbid_unknown_fields=True, gc=False):
+class _WrittenMessage(Struct, forbid_unknown_fields=True, gc=False):
     """A message as the GenAI conventions have it; one with any other field is read without types."""
 
-    parts: list[_Part]
+    parts: list[_MessagePart]
     role: str = ""
     name: str | None = None
     finish_reason: str | None = None
 
 
-_decode_parts = msgspec.json.Decoder(_Parts).decode
+_decode_message = msgspec.json.Decoder(_WrittenMessage).decode
 
 
 def _decode_plain(data: bytes, role: str) -> Said | None:
@@ -174,7 +174,7 @@ def _decode_plain(data: bytes, role: str) -> Said | None:
     if b'"parts"' not in data:
         return None
     try:
-        message = _decode_parts(data)
+        message = _decode_message(data)
     except (ValueError, RecursionError):
         return None
     texts: list[str] = []

@@ -241,7 +241,7 @@ def _plain_literal(value: Any) -> Any:
 
 
 class RememberedKeys(dict[str, int]):
-    """What is known of the names of attributes, which are few: a number for each, worked out once."""
+    """Numbers by the names of attributes, which are few: each is worked out once."""
 
     def __init__(self, about: Callable[[str], int]) -> None:
         super().__init__()
