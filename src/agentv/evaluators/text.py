@@ -20,7 +20,13 @@ from agentv.evaluators.selectors import (
 )
 from agentv.matching.diff import MAX_QUOTED
 from agentv.matching.gaps import is_found
-from agentv.matching.matchers import Pattern, SlowSearchError, bad_pattern
+from agentv.matching.matchers import (
+    JavaScriptPattern,
+    Pattern,
+    SlowSearchError,
+    bad_javascript_pattern,
+    bad_pattern,
+)
 from agentv.matching.text import differing_parts, distance, estimate_microseconds
 from agentv.model.results import EvaluatorResult
 from agentv.scoring.scorer import reaches
@@ -232,6 +238,8 @@ class Regex(SelectorEvaluator, kw_only=True):
     type: Literal["regex"] = "regex"
     pattern: Text
     """The pattern, in Python's syntax."""
+    syntax: Literal["python", "javascript"] = "python"
+    """The language whose syntax and meaning the pattern has."""
     ignore_case: bool = False
     """Treats `a` and `A` as the same."""
     full: bool = False
@@ -245,14 +253,16 @@ class Regex(SelectorEvaluator, kw_only=True):
     def check(self, path: str) -> list[Problem]:
         """Return the problems of the configuration as a whole."""
         problems = super().check(path)
-        if (reason := bad_pattern(self.pattern)) is not None:
+        is_bad = bad_pattern if self.syntax == "python" else bad_javascript_pattern
+        if (reason := is_bad(self.pattern)) is not None:
             problems.append(Problem(f"{path}.pattern", reason))
         return problems
 
     @cached
     def compiled(self) -> Pattern:
         """The pattern, ready to search."""
-        return Pattern(self.pattern, ignore_case=self.ignore_case, full=self.full)
+        kind = Pattern if self.syntax == "python" else JavaScriptPattern
+        return kind(self.pattern, ignore_case=self.ignore_case, full=self.full)
 
     def evaluate_selected(self, selected: Selected) -> Finding:
         """Decide the one constraint; a slow search continues in a thread, up to its limit."""
@@ -276,7 +286,8 @@ class Regex(SelectorEvaluator, kw_only=True):
     def decide_known(self, selected: Selected, reason: str, tally: ConstraintTally) -> None:
         """Decide by a match outside of the gaps; a whole text is never known to match."""
         sentence = f"{selected.where} matches {self._shown}"
-        found = not self.full and is_found(self.pattern, selected.known_parts, ignore_case=self.ignore_case)
+        is_plain = self.syntax == "python" and not self.full
+        found = is_plain and is_found(self.pattern, selected.known_parts, ignore_case=self.ignore_case)
         tally.decide(good=True if found else None, sentence=sentence, undecided=f"{sentence}: {reason}")
 
     @property

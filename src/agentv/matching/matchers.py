@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from agentv.errors import EvaluationError, Problem
 from agentv.matching.equality import json_equal, sorted_json
+from agentv.matching.javascript import JavaScriptRegexError, in_units, index_in_text, translate_pattern
 from agentv.matching.text import glob_test
 
 if TYPE_CHECKING:
@@ -72,9 +73,40 @@ class Pattern:
         return None if match is None else match.span()
 
 
+class JavaScriptPattern(Pattern):
+    """A compiled pattern in JavaScript's syntax."""
+
+    def __init__(self, pattern: str, *, ignore_case: bool = False, full: bool = False) -> None:
+        super().__init__(translate_pattern(pattern, ignore_case=ignore_case), full=full)
+        self._pattern = pattern
+
+    def find(self, text: str) -> tuple[int, int] | None:
+        """Return the position of a match within the time limit."""
+        return _span_in_text(text, super().find(in_units(text)))
+
+    def find_quickly(self, text: str) -> tuple[int, int] | None:
+        """Return the position of a match within milliseconds, or raise `SlowSearchError`."""
+        return _span_in_text(text, super().find_quickly(in_units(text)))
+
+
+def _span_in_text(text: str, span: tuple[int, int] | None) -> tuple[int, int] | None:
+    return None if span is None else (index_in_text(text, span[0]), index_in_text(text, span[1]))
+
+
 def bad_pattern(pattern: Any) -> str | None:
     """Return why this is no pattern; `None` if it is one."""
     return _bad_regex(pattern)
+
+
+def bad_javascript_pattern(pattern: str) -> str | None:
+    """Return why this is no pattern in JavaScript's syntax; `None` if it is one."""
+    if len(pattern) > MAX_PATTERN:
+        return f"longer than {MAX_PATTERN:,} characters"
+    try:
+        _compile(translate_pattern(pattern))
+    except (JavaScriptRegexError, re.error, RecursionError, OverflowError, MemoryError) as error:
+        return f"not a regular expression of JavaScript: {error}"
+    return None
 
 
 @lru_cache(maxsize=256)

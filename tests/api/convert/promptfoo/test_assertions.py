@@ -30,7 +30,7 @@ ASSERTIONS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"type": "not-contains-any", "value": ["a", "b"]}, {"type": "contains", "none": ["a", "b"]}),
     ({"type": "icontains-any", "value": "a,b"}, {"type": "contains", "any": ["a", "b"], "ignore_case": True}),
     ({"type": "starts-with", "value": "Yes"}, {"type": "starts_with", "value": "Yes"}),
-    ({"type": "regex", "value": "^done$"}, {"type": "regex", "pattern": r"^done\Z"}),
+    ({"type": "regex", "value": "^done$"}, {"type": "regex", "pattern": "^done$", "syntax": "javascript"}),
     ({"type": "not-regex", "value": "sorry"}, {"type": "regex", "pattern": "sorry", "not": True}),
     ({"type": "is-json"}, {"type": "json"}),
     ({"type": "is-json", "value": SCHEMA}, {"type": "json", "schema": SCHEMA}),

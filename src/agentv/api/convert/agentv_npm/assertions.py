@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from agentv.api.convert.agentv_npm import graders
 from agentv.api.convert.base import UntranslatableError, check_evaluator
 from agentv.api.convert.files import read_structured
-from agentv.api.convert.js_regex import RegexError, translate_regex
 from agentv.api.convert.promptfoo.assertions import DETERMINISTIC, JUDGED, WITHOUT, AssertionScope, translate
-from agentv.api.convert.promptfoo.text import literal
+from agentv.api.convert.promptfoo.text import javascript_pattern, literal
 from agentv.api.convert.templates import RenderError, has_template, js_text, render_deep
 from agentv.api.convert.writer import Commented, Remark
+from agentv.matching.javascript import JavaScriptRegexError, without_flags
 
 if TYPE_CHECKING:
     from agentv.api.convert.agentv_npm.targets import TargetTable
@@ -190,15 +190,14 @@ class Graders:
         if not isinstance(pattern, str) or not pattern:
             msg = "its value is no pattern"
             raise UntranslatableError(msg)
-        flags = entry.get("flags") or ""
+        flags = str(entry.get("flags") or "")
         try:
-            evaluator: dict[str, Any] = {
-                "type": "regex",
-                "pattern": translate_regex(pattern, str(flags).replace("i", "")),
-            }
-        except RegexError as error:
+            keys = javascript_pattern(without_flags(pattern, flags))
+        except JavaScriptRegexError as error:
             raise UntranslatableError(str(error)) from error
-        return {**evaluator, "ignore_case": True} if "i" in str(flags) else evaluator
+        evaluator: dict[str, Any] = {"type": "regex", **keys}
+        # Without regard to case, JavaScript and Python differ in letters such as the long s.
+        return {**evaluator, "syntax": "javascript", "ignore_case": True} if "i" in flags else evaluator
 
     def _trajectory(self, entry: Mapping[str, Any], place: Place) -> dict[str, Any]:
         mode = entry.get("mode")

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentv.api.convert.base import UntranslatableError
-from agentv.api.convert.js_regex import RegexError, translate_regex
 from agentv.api.convert.promptfoo import scripts
 from agentv.api.convert.templates import js_text
 from agentv.evaluators.json_schema import check_schema
+from agentv.matching.javascript import InvalidPatternError, JavaScriptRegexError, is_same_in_python, translate_pattern
+from agentv.matching.matchers import bad_pattern
 from agentv.spec.yaml import YamlError, read_yaml
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 CHECKS = "promptfoo_checks.py"
 DEFAULT_DISTANCE = 5
+_INVALID = "JavaScript cannot read its pattern, so that promptfoo fails it every time, and so does this"
 
 
 def split_values(text: str) -> list[str]:
@@ -123,12 +125,21 @@ def _regex(assertion: Assertion) -> dict[str, Any]:
     if not isinstance(pattern, str) or not pattern:
         msg = "its value is no pattern"
         raise UntranslatableError(msg)
-    if re.match(r"\(\?[a-z]+\)", pattern):
-        assertion.place.note("regex", "JavaScript has no flags such as (?i) in a pattern: there it failed every time")
     try:
-        return assertion.negate({"type": "regex", "pattern": translate_regex(pattern)})
-    except RegexError:
+        return assertion.negate({"type": "regex", **javascript_pattern(pattern)})
+    except InvalidPatternError as error:
+        assertion.place.note("regex", f"{_INVALID}: {error}")
         return scripts.convert_transformed(assertion)
+    except JavaScriptRegexError:
+        return scripts.convert_transformed(assertion)
+
+
+def javascript_pattern(pattern: str) -> dict[str, Any]:
+    """Return the keys of `regex` for a pattern of JavaScript; raise `JavaScriptRegexError`."""
+    translate_pattern(pattern)
+    if is_same_in_python(pattern) and bad_pattern(pattern) is None:
+        return {"pattern": pattern}
+    return {"pattern": pattern, "syntax": "javascript"}
 
 
 def _json_schema(assertion: Assertion) -> Any:
