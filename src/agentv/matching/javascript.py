@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from functools import lru_cache
+from itertools import pairwise
 from typing import NoReturn
 
 LAST_UNIT = 0xFFFF
@@ -20,11 +21,15 @@ _SPACES: Ranges = [
     *((0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF)),
 ]
 _BREAKS: Ranges = [(10, 10), (13, 13), (0x2028, 0x2029)]
+_BACKSPACE = 8
 _CONTROLS = {"f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _QUANTIFIER = re.compile(r"\*|\+|\?|\{(\d+)(?:(,)(\d*))?\}")
 _GROUP = re.compile(r"\(\?(?:<(?![=!])([A-Za-z_$][\w$]*)>|(:|=|!|<=|<!))", re.ASCII)
 _NAMES = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|(\(\?<(?![=!])|\((?!\?))", re.DOTALL)
-_SAME = re.compile(r"(?:[\w\u00a1-\ud7ff \"'%&,:;<=>@~`/!^-]|\\[.*+?^$|(){}\[\]\\/-]|\||\(\?:|\(|\)|[*+?]\??)*", re.ASCII)
+_SAME = re.compile(
+    r"(?:[\w\u00a1-\ud7ff \"'%&,:;<=>@~`/!^|()*+?-]|\\[.*+?^$|(){}\[\]\\/-])*",
+    re.ASCII,
+)
 _WITHOUT_LINES = "[^\\n\\r\\u2028\\u2029]"
 
 
@@ -240,28 +245,18 @@ class _Reader:
         if letter in "dDsSwW":
             ranges = {"d": _DIGITS, "s": _SPACES, "w": _WORDS}[letter.lower()]
             return ranges if letter.islower() else _inverted(ranges)
-        if letter in _CONTROLS:
-            return _CONTROLS[letter]
         if in_class and letter == "b":
-            return 8
+            return _BACKSPACE
         if letter == "c":
             control = text[at + 1 : at + 2]
-            if control and re.fullmatch(r"[A-Za-z0-9_]" if in_class else "[A-Za-z]", control):
-                self._at = at + 2
-                return ord(control) % 32
-            self._at = at
-            return ord("\\")
-        if letter in "xu":
-            length = 2 if letter == "x" else 4
-            code = text[at + 1 : at + 1 + length]
-            if re.fullmatch(r"[0-9a-fA-F]+", code) and len(code) == length:
-                self._at = at + 1 + length
-                return int(code, 16)
-        octal = re.match(r"[0-3][0-7]{0,2}|[4-7][0-7]?", text[at:])
-        if octal is not None:
-            self._at = at + len(octal[0])
-            return int(octal[0], 8)
-        return ord(letter)
+            is_control = bool(control) and re.fullmatch(r"[A-Za-z0-9_]" if in_class else "[A-Za-z]", control)
+            self._at = at + 2 if is_control else at
+            return ord(control) % 32 if is_control else ord("\\")
+        match = re.match(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|([0-3][0-7]{0,2}|[4-7][0-7]?)", text[at : at + 5])
+        if match is None:
+            return _CONTROLS.get(letter, ord(letter))
+        self._at = at + len(match[0])
+        return int(match[3], 8) if match[3] else int(match[1] or match[2], 16)
 
     def _class(self) -> str:
         self._at += 1
@@ -320,8 +315,7 @@ def _merged(ranges: Ranges) -> Ranges:
 
 def _inverted(ranges: Ranges) -> Ranges:
     edges = [(-1, -1), *_merged(ranges), (LAST_UNIT + 1, LAST_UNIT + 1)]
-    pairs = zip(edges, edges[1:], strict=False)
-    return [(before[1] + 1, after[0] - 1) for before, after in pairs if before[1] + 1 < after[0]]
+    return [(before[1] + 1, after[0] - 1) for before, after in pairwise(edges) if before[1] + 1 < after[0]]
 
 
 @lru_cache(maxsize=1)

@@ -41,17 +41,22 @@ def contains_json(ctx: Any, schema: Any = None) -> tuple[bool, str]:
 def is_json(ctx: Any, schema: Any) -> tuple[bool, str]:
     """The answer is JSON that meets the schema, formats such as `date` included."""
     try:
-        value = json.loads(ctx.candidate)
+        value = json.loads(ctx.candidate, parse_constant=_refuse_constant)
     except ValueError as error:
         return False, f"the answer is not JSON: {error}"
     problem = _schema_problem(value, schema)
     return problem is None, problem or "the answer meets the schema"
 
 
+def _refuse_constant(name: str) -> Any:
+    msg = f"{name} is no number of JSON"
+    raise ValueError(msg)
+
+
 def _objects(text: str) -> Any:
     """Yield the objects in a text, from each brace to the one that closes it."""
     at = 0
-    while (at := text.find("{", at)) >= 0:
+    while (at := text.find("{", at)) >= 0 and at + 1 < len(text):
         depth, end = 0, at
         while end < min(len(text), at + MAX_JSON):
             depth += {"{": 1, "}": -1}.get(text[end], 0)
@@ -83,8 +88,10 @@ def is_xml(ctx: Any, elements: list[str] | None = None) -> tuple[bool, str]:
 
 def contains_xml(ctx: Any, elements: list[str] | None = None) -> tuple[bool, str]:
     """A well-formed XML element stands somewhere in the answer, with these elements."""
-    reason = "the answer contains no XML element"
+    reason, whole = "the answer contains no XML element", 0
     for match in re.finditer(r"<([A-Za-z_][\w:.-]*)[^<>]*?(?:/>|>)", ctx.candidate):
+        if match.start() < whole:
+            continue  # a part of an element that lacks some of these
         rest = ctx.candidate[match.start() :]
         ends = [match.end() - match.start()] if match[0].endswith("/>") else []
         ends += [end.end() for end in re.finditer(rf"</{re.escape(match[1])}\s*>", rest)]
@@ -92,7 +99,12 @@ def contains_xml(ctx: Any, elements: list[str] | None = None) -> tuple[bool, str
             held, reason = _check_xml(rest[:end], elements or [])
             if held:
                 return True, reason
+            if reason.startswith(_MISSING):
+                whole = match.start() + end
     return False, reason
+
+
+_MISSING = "elements are missing: "
 
 
 def _check_xml(text: str, elements: list[str]) -> tuple[bool, str]:
@@ -101,7 +113,7 @@ def _check_xml(text: str, elements: list[str]) -> tuple[bool, str]:
     except ET.ParseError as error:
         return False, f"it is not well-formed XML: {error}"
     missing = [path for path in elements if not _has_element(root, path.split("."))]
-    return not missing, f"elements are missing: {', '.join(missing)}" if missing else "it is well-formed XML"
+    return not missing, f"{_MISSING}{', '.join(missing)}" if missing else "it is well-formed XML"
 
 
 def _has_element(root: Any, steps: list[str]) -> bool:

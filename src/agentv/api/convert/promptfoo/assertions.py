@@ -142,6 +142,7 @@ def translate(entry: Any, place: Place, scope: AssertionScope, *, graded: bool |
     is_deterministic = base not in JUDGED and base not in NOT_DETERMINISTIC and ":redteam:" not in base
     try:
         convert = _converter(base)
+        _check_threshold(base, entry)
         _check_view(base, entry, scope)
         value = entry.get("value")
         rendered = _render(value, scope.vars)
@@ -256,6 +257,17 @@ def _converter(base: str) -> Convert:
     unknown = "promptfoo has no assertion of this name"
     reason = "red teaming judges attacks that a model writes" if ":redteam:" in base else unknown
     raise UntranslatableError(WITHOUT.get(base, reason))
+
+
+def _check_threshold(base: str, entry: Mapping[str, Any]) -> None:
+    """Refuse a threshold that is no number; raise `UntranslatableError`."""
+    threshold = entry.get("threshold")
+    if threshold is not None and not is_number(threshold):
+        msg = f"its threshold {threshold!r} is no number"
+        raise UntranslatableError(msg)
+    if base in judged.CONVERTERS and threshold is not None and not is_share(threshold):
+        msg = f"its threshold of {threshold} is no number from 0 to 1"
+        raise UntranslatableError(msg)
 
 
 def _check_view(base: str, entry: Mapping[str, Any], scope: AssertionScope) -> None:

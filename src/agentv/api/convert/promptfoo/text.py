@@ -32,6 +32,9 @@ def split_values(text: str) -> list[str]:
         elif text[at] == '"':
             field, at = _quoted(text, at + 1)
             values.append(field)
+            if text[at:].strip()[:1] not in {"", ","}:
+                msg = "a quoted part of its value ends before a comma"
+                raise UntranslatableError(msg)
         else:
             end = text.find(",", at)
             end = len(text) if end < 0 else end
@@ -56,6 +59,9 @@ def _quoted(text: str, at: int) -> tuple[str, int]:
 
 
 def _contains(assertion: Assertion) -> dict[str, Any]:
+    if isinstance(assertion.value, bool):
+        msg = "promptfoo refuses a value that is neither a text nor a number"
+        raise UntranslatableError(msg)
     evaluator: dict[str, Any] = {"type": "contains", "value": assertion.text_value()}
     return assertion.negate(_ignore_case(evaluator, assertion))
 
@@ -117,6 +123,9 @@ def _has_operator(value: Any) -> bool:
 
 
 def _starts_with(assertion: Assertion) -> dict[str, Any]:
+    if not isinstance(assertion.value, str):
+        msg = "promptfoo refuses a value that is no text"
+        raise UntranslatableError(msg)
     return assertion.negate({"type": "starts_with", "value": assertion.text_value()})
 
 
@@ -193,6 +202,9 @@ def _xml(assertion: Assertion) -> dict[str, Any]:
     value = assertion.value
     if isinstance(value, Mapping):
         value = value.get("requiredElements")
+        if value is not None and not isinstance(value, list):
+            msg = "promptfoo refuses `requiredElements` that are no list"
+            raise UntranslatableError(msg)
     if isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
     if value is not None and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
