@@ -99,11 +99,23 @@ ASSERTIONS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ),
     (
         {"type": "trajectory:tool-used", "value": {"pattern": "search*", "min": 2, "max": 3}},
-        {"type": "tool_trajectory", "minimums": {"search*": 2}, "maximums": {"search*": 3}, "score": "binary"},
+        {
+            "type": "python",
+            "function": "./promptfoo_checks.py:tool_count",
+            "config": {"tool": "search*", "min": 2, "max": 3},
+        },
+    ),
+    (
+        {"type": "trajectory:tool-used", "value": {"name": "search", "min": 2}},
+        {"type": "tool_trajectory", "minimums": {"search": 2}},
     ),
     (
         {"type": "not-trajectory:tool-used", "value": "delete_order"},
-        {"type": "tool_trajectory", "forbidden": ["delete_order"]},
+        {
+            "type": "python",
+            "function": "./promptfoo_checks.py:tools_not_used",
+            "config": {"tools": ["delete_order"]},
+        },
     ),
     (
         {"type": "trajectory:tool-args-match", "value": {"name": "search", "args": {"q": "x"}}},
@@ -132,7 +144,12 @@ ASSERTIONS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ),
     (
         {"type": "not-trajectory:tool-sequence", "value": {"mode": "exact", "steps": [{"name": "a"}]}},
-        {"type": "tool_trajectory", "mode": "exact", "expected": [{"tool": "a"}], "not": True},
+        {
+            "type": "python",
+            "function": "./promptfoo_checks.py:tool_sequence",
+            "config": {"tools": ["a"], "mode": "exact"},
+            "not": True,
+        },
     ),
     (
         {"type": "trajectory:step-count", "value": {"type": "tool", "max": 3}},
@@ -362,3 +379,83 @@ def test_inverted_python_fails_only_for_a_verdict(code: str, status: str, tmp_pa
         convert_data({"prompts": ["Hi"], "providers": ["echo"], "tests": [{"assert": asserts}]}, tmp_path)
     )["evaluators"]
     assert agentv.score("hi", evaluators, root=str(tmp_path / "converted")).status == status
+
+
+_DELETED = [
+    {"tool": "Delete_Order", "input": {"id": 1, "page": 1, "request_id": "r"}, "output": "done"},
+    {"tool": "reply", "input": {}, "output": "done"},
+]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "status"),
+    [
+        ({"type": "not-trajectory:tool-used", "value": "delete_order"}, "fail"),
+        ({"type": "not-trajectory:tool-used", "value": ["refund", "DELETE_*"]}, "fail"),
+        ({"type": "not-trajectory:tool-used", "value": ["refund"]}, "pass"),
+        ({"type": "trajectory:tool-used", "value": {"name": "delete_order", "min": 0, "max": 0}}, "fail"),
+        ({"type": "trajectory:tool-used", "value": {"name": "delete_order", "max": 1}}, "pass"),
+        ({"type": "not-trajectory:tool-used", "value": {"name": "delete_order", "min": 2}}, "pass"),
+        ({"type": "trajectory:step-count", "value": {"type": "tool", "pattern": "delete*", "max": 0}}, "fail"),
+        ({"type": "not-trajectory:step-count", "value": {"type": "tool", "name": "reply", "min": 1}}, "fail"),
+        ({"type": "not-trajectory:tool-sequence", "value": ["delete_order", "reply"]}, "fail"),
+        ({"type": "not-trajectory:tool-sequence", "value": ["reply", "delete_order"]}, "pass"),
+        ({"type": "not-trajectory:tool-sequence", "value": {"mode": "exact", "steps": ["DELETE*", "REPLY"]}}, "fail"),
+        ({"type": "not-trajectory:tool-sequence", "value": {"mode": "exact", "steps": ["reply"]}}, "pass"),
+        ({"type": "not-trajectory:tool-args-match", "value": {"name": "delete_order", "args": {"id": 1}}}, "fail"),
+        ({"type": "not-trajectory:tool-args-match", "value": {"name": "delete_order", "args": {"id": True}}}, "pass"),
+        (
+            {
+                "type": "not-trajectory:tool-args-match",
+                "value": {
+                    "name": "delete_order",
+                    "args": {"id": 1},
+                    "mode": "exact",
+                    "defaults": {"page": 1},
+                    "ignore": "*_id",
+                },
+            },
+            "fail",
+        ),
+        (
+            {
+                "type": "not-trajectory:tool-args-match",
+                "value": {"name": "delete_order", "args": {"id": 1}, "mode": "exact"},
+            },
+            "pass",
+        ),
+    ],
+)
+def test_forbidden_tool_is_found_in_another_case_too(theirs: dict[str, Any], status: str, tmp_path: Path) -> None:
+    config = {"prompts": ["x"], "providers": ["echo"], "tests": [{"assert": [theirs]}]}
+    evaluators = only_case(convert_data(config, tmp_path))["evaluators"]
+    result = agentv.score(
+        [{"role": "assistant", "content": "", "tool_calls": _DELETED}], evaluators, root=str(tmp_path / "converted")
+    )
+    assert result.status == status, result
+
+
+@pytest.mark.parametrize(
+    ("theirs", "reason"),
+    [
+        ({"type": "contains", "value": True}, "neither a text nor a number"),
+        ({"type": "starts-with", "value": 12}, "no text"),
+        ({"type": "contains-any", "value": '"a" b'}, "ends before a comma"),
+        ({"type": "is-xml", "value": {"requiredElements": "a"}}, "no list"),
+        ({"type": "levenshtein", "value": "abc", "threshold": "3"}, "its threshold '3' is no number"),
+        ({"type": "llm-rubric", "value": "It is short.", "threshold": 5}, "no number from 0 to 1"),
+    ],
+)
+def test_value_that_promptfoo_refuses_is_left_out(theirs: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    config = {"prompts": ["x"], "providers": ["echo"], "tests": [{"assert": [theirs]}]}
+    [finding] = convert_data(config, tmp_path).report.findings[:1]
+    assert finding.kind == "left_out"
+    assert reason in finding.reason
+
+
+def test_pattern_that_javascript_refuses_fails_every_time(tmp_path: Path) -> None:
+    config = {"prompts": ["x"], "providers": ["echo"], "tests": [{"assert": [{"type": "regex", "value": "(?i)a"}]}]}
+    conversion = convert_data(config, tmp_path)
+    [evaluator] = only_case(conversion)["evaluators"]
+    assert evaluator["config"] == {"assert": "regex", "value": "(?i)a"}
+    assert any("promptfoo fails it every time" in item.reason for item in conversion.report.findings)

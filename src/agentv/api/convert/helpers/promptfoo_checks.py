@@ -222,12 +222,88 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
 
 
-def tool_call_f1(ctx: Any, tools: list[str]) -> float:
-    """The F1 of the set of tools that were called against the expected set."""
+def _calls(ctx: Any) -> list[Any]:
     if ctx.calls is None:
         msg = "the reply tells nothing of tool calls"
         raise ValueError(msg)
-    called, wanted = {call.tool for call in ctx.calls}, set(tools)
+    return list(ctx.calls)
+
+
+def tools_not_used(ctx: Any, tools: list[str]) -> tuple[bool, str]:
+    """None of these tools was called; their names are compared without regard to case, as in promptfoo."""
+    used = sorted({call.tool for call in _calls(ctx) for pattern in tools if _fits(call.tool, pattern)})
+    return not used, f"used {', '.join(used)}" if used else f"none of {', '.join(tools)} was used"
+
+
+def tool_count(ctx: Any, tool: str, min: int = 1, max: int | None = None) -> tuple[bool, str]:
+    """A tool was called so many times; its name is compared without regard to case."""
+    count = sum(_fits(call.tool, tool) for call in _calls(ctx))
+    return min <= count and (max is None or count <= max), f"{tool} was called {count} times"
+
+
+def tool_sequence(ctx: Any, tools: list[str], mode: str = "in_order") -> tuple[bool, str]:
+    """Tools were called in this order; their names are compared without regard to case."""
+    called = [call.tool for call in _calls(ctx)]
+    if mode == "exact":
+        held = len(called) == len(tools) and all(map(_fits, called, tools))
+    else:
+        at = 0
+        for name in called:
+            at += at < len(tools) and _fits(name, tools[at])
+        held = at == len(tools)
+    return held, f"called: {', '.join(called)}"
+
+
+def tool_args(
+    ctx: Any,
+    tool: str,
+    args: Any,
+    mode: str = "partial",
+    defaults: dict[str, Any] | None = None,
+    ignore: str | list[str] = (),
+) -> tuple[bool, str]:
+    """A call of a tool has these arguments; its name is compared without regard to case."""
+    patterns = [ignore] if isinstance(ignore, str) else ignore
+    wanted = _without(args, patterns, {})
+    compare = _same if mode == "exact" else _holds
+    given = [call.input for call in _calls(ctx) if _fits(call.tool, tool)]
+    held = any(compare(_without(each, patterns, defaults or {}), wanted) for each in given)
+    return held, f"{tool} was called with {json.dumps(given, default=str)[:300]}"
+
+
+def _without(value: Any, patterns: Any, defaults: dict[str, Any]) -> Any:
+    """Return arguments without those that are ignored or have their default value."""
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: item
+        for key, item in value.items()
+        if not any(key == each or (re.search(r"[*?]", each) and _fits(key, each)) for each in patterns)
+        and not (key in defaults and _same(item, defaults[key]))
+    }
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Equal as JSON: `true` is not 1."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_same, left, right))
+    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
+
+
+def _holds(actual: Any, wanted: Any) -> bool:
+    """All that is wanted is there, at any depth."""
+    if isinstance(wanted, dict):
+        return isinstance(actual, dict) and all(key in actual and _holds(actual[key], wanted[key]) for key in wanted)
+    if isinstance(wanted, list):
+        return isinstance(actual, list) and len(actual) == len(wanted) and all(map(_holds, actual, wanted))
+    return _same(actual, wanted)
+
+
+def tool_call_f1(ctx: Any, tools: list[str]) -> float:
+    """The F1 of the set of tools that were called against the expected set."""
+    called, wanted = {call.tool for call in _calls(ctx)}, set(tools)
     shared = len(called & wanted)
     return 2 * shared / (len(called) + len(wanted)) if called or wanted else 1.0
 
@@ -240,10 +316,7 @@ def skill_used(
     max: int | None = None,
 ) -> tuple[bool, str]:
     """A skill was used so many times; a skill is a call of the tool `Skill`."""
-    if ctx.calls is None:
-        msg = "the reply tells nothing of tool calls"
-        raise ValueError(msg)
-    skills = [str((call.input or {}).get("skill")) for call in ctx.calls if call.tool == "Skill" and call.error is None]
+    skills = [str((call.input or {}).get("skill")) for call in _calls(ctx) if call.tool == "Skill" and call.error is None]
     fitting = [skill for skill in skills if (name is None or skill == name) and _fits(skill, pattern or "*")]
     least = 1 if min is None else min
     return (least <= len(fitting) and (max is None or len(fitting) <= max)), f"used {len(fitting)} times"
@@ -251,12 +324,9 @@ def skill_used(
 
 def valid_tool_calls(ctx: Any, tools: dict[str, Any]) -> tuple[bool, str]:
     """The reply calls tools, each of them known, with arguments that meet its schema."""
-    if ctx.calls is None:
-        msg = "the reply tells nothing of tool calls"
-        raise ValueError(msg)
-    if not ctx.calls:
+    if not _calls(ctx):
         return False, "no tool was called"
-    for call in ctx.calls:
+    for call in _calls(ctx):
         if call.tool not in tools:
             return False, f"the tool {call.tool!r} is not known"
         problem = _schema_problem(call.input if isinstance(call.input, dict) else {}, tools[call.tool])

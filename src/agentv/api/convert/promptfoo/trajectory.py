@@ -12,7 +12,7 @@ from agentv.api.convert.promptfoo.text import literal, split_values
 if TYPE_CHECKING:
     from agentv.api.convert.promptfoo.assertions import Assertion
 
-_CASE = "names of tools are compared with regard to case here"
+_CASE = "names of tools are compared with regard to case here, which is stricter"
 _SPANS = "have the target send its spans as `spans` in its reply: each with a name, startTime, endTime and statusCode"
 
 
@@ -50,6 +50,17 @@ def _note_case(assertion: Assertion) -> None:
     assertion.place.note(f"{'not-' if assertion.negated else ''}{assertion.type}", _CASE)
 
 
+def _call_check(assertion: Assertion, name: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a check of calls in Python: `tool_trajectory` would miss a tool that promptfoo finds in another case."""
+    function = f"{assertion.scope.conversion.helper(CHECKS)}:{name}"
+    return {"type": "python", "function": function, "config": dict(config)}
+
+
+def _counted(assertion: Assertion, name: str, bounds: Mapping[str, int | None]) -> dict[str, Any]:
+    config = {"tool": name, **{key: bound for key, bound in bounds.items() if bound is not None}}
+    return assertion.negate(_call_check(assertion, "tool_count", config))
+
+
 def _tool_used(assertion: Assertion) -> dict[str, Any]:
     value = assertion.value
     if isinstance(value, str):
@@ -59,9 +70,9 @@ def _tool_used(assertion: Assertion) -> dict[str, Any]:
         if not names:
             msg = "it names no tool"
             raise UntranslatableError(msg)
-        _note_case(assertion)
         if assertion.negated:
-            return _binary({"type": "tool_trajectory", "forbidden": names}, constraints=len(names))
+            return _call_check(assertion, "tools_not_used", {"tools": names})
+        _note_case(assertion)
         minimums = dict.fromkeys(names, 1)
         return _binary({"type": "tool_trajectory", "minimums": minimums}, constraints=len(names))
     if not isinstance(value, Mapping):
@@ -73,13 +84,10 @@ def _tool_used(assertion: Assertion) -> dict[str, Any]:
     if most is None and least == 0:
         msg = "a minimum of 0 without a maximum holds for every run"
         raise UntranslatableError(msg)
+    if most is not None or assertion.negated:
+        return _counted(assertion, name, {"min": least, "max": most})
     _note_case(assertion)
-    evaluator: dict[str, Any] = {"type": "tool_trajectory"}
-    if least:
-        evaluator["minimums"] = {name: least}
-    if most is not None:
-        evaluator["maximums"] = {name: most}
-    return assertion.negate(_binary(evaluator, constraints=len(evaluator) - 1))
+    return {"type": "tool_trajectory", "minimums": {name: least}}
 
 
 def _tool_args(assertion: Assertion) -> dict[str, Any]:
@@ -95,6 +103,11 @@ def _tool_args(assertion: Assertion) -> dict[str, Any]:
     if mode not in {"partial", "exact"}:
         msg = f"its mode {mode!r} is unknown"
         raise UntranslatableError(msg)
+    if assertion.negated:
+        keys = ("mode", "defaults", "ignore")
+        config = {"tool": name, "args": value.get("args", value.get("arguments"))}
+        config |= {key: value[key] for key in keys if value.get(key) is not None}
+        return assertion.negate(_call_check(assertion, "tool_args", config))
     _note_case(assertion)
     expected = {"tool": name, "input": literal(value.get("args", value.get("arguments")))}
     evaluator: dict[str, Any] = {"type": "tool_trajectory", "mode": "superset"}
@@ -120,9 +133,10 @@ def _tool_sequence(assertion: Assertion) -> dict[str, Any]:
         msg = "it has no steps, or its mode is unknown"
         raise UntranslatableError(msg)
     names = [_matcher(step) for step in steps]
+    if assertion.negated:
+        return assertion.negate(_call_check(assertion, "tool_sequence", {"tools": names, "mode": mode}))
     _note_case(assertion)
-    expected = [{"tool": name} for name in names]
-    return assertion.negate({"type": "tool_trajectory", "mode": mode, "expected": expected})
+    return {"type": "tool_trajectory", "mode": mode, "expected": [{"tool": name} for name in names]}
 
 
 def _step_count(assertion: Assertion) -> dict[str, Any]:
@@ -136,6 +150,8 @@ def _step_count(assertion: Assertion) -> dict[str, Any]:
         raise UntranslatableError(msg)
     if value.get("type") in ("tool", ["tool"]):
         name = value.get("pattern") or value.get("name")
+        if name and ("max" in bounds or assertion.negated):
+            return _counted(assertion, str(name), {"min": bounds.get("min", 0), "max": bounds.get("max")})
         evaluator: dict[str, Any] = {"type": "tool_call_count", **({"tool": name} if name else {}), **bounds}
         if name:
             _note_case(assertion)
