@@ -260,10 +260,10 @@ def tool_args(
     args: Any,
     mode: str = "partial",
     defaults: dict[str, Any] | None = None,
-    ignore: str | list[str] = (),
+    ignore: str | list[str] | None = None,
 ) -> tuple[bool, str]:
     """A call of a tool has these arguments; its name is compared without regard to case."""
-    patterns = [ignore] if isinstance(ignore, str) else ignore
+    patterns = [ignore] if isinstance(ignore, str) else ignore or []
     wanted = _without(args, patterns, {})
     compare = _same if mode == "exact" else _holds
     given = [call.input for call in _calls(ctx) if _fits(call.tool, tool)]
@@ -316,7 +316,9 @@ def skill_used(
     max: int | None = None,
 ) -> tuple[bool, str]:
     """A skill was used so many times; a skill is a call of the tool `Skill`."""
-    skills = [str((call.input or {}).get("skill")) for call in _calls(ctx) if call.tool == "Skill" and call.error is None]
+    skills = [
+        str((call.input or {}).get("skill")) for call in _calls(ctx) if call.tool == "Skill" and call.error is None
+    ]
     fitting = [skill for skill in skills if (name is None or skill == name) and _fits(skill, pattern or "*")]
     least = 1 if min is None else min
     return (least <= len(fitting) and (max is None or len(fitting) <= max)), f"used {len(fitting)} times"
