@@ -86,6 +86,7 @@ _LARGE = 100
 _MAX_DERIVED_DIGITS = 7
 _MIN_ID = 3
 _ROUNDED = 0.51
+_MIN_ROUNDED = 10
 _RECORD = 1000
 _RECENT = range(2023, 2031)
 """Years in which the age of somebody may be told."""
@@ -233,6 +234,7 @@ class KnownValues:
                 or known.endswith(digits)
                 or (len(digits) >= _MIN_ID and digits in known)
                 or (len(digits) >= MIN_PHONE and known.endswith(digits.lstrip("0")))
+                or (len(known) >= MIN_PHONE and digits.endswith(known.lstrip("0")))
                 for known in self._digits
             )
         return len(plain) >= _MIN_ID and any(plain in known for known in self._letters)
@@ -315,7 +317,7 @@ class KnownValues:
             is_exact = is_asked and not _INFERRED.search(sentence)
             first = sentence.partition(", ")[0]
             is_plain = is_asked and not _INFERRED.search(first)
-            is_idea = "?" in sentence and _SUPPOSED.search(sentence) is not None
+            is_idea = "?" in sentence
             is_count = is_exact and _ASKS_COUNT.search(request) is not None
             is_count = is_count and not any(self.has_number(number) for number in word_numbers(sentence))
             found += (
@@ -414,4 +416,4 @@ def _is_equal(number: float, other: float) -> bool:
 
 def _is_same(number: float, other: float) -> bool:
     """Compare up to a hundredth; a whole number is also the same as one that was rounded to it."""
-    return _is_equal(number, other) or (number % 1 == 0 and number > SMALL and abs(number - other) < _ROUNDED)
+    return _is_equal(number, other) or (number % 1 == 0 and number >= _MIN_ROUNDED and abs(number - other) < _ROUNDED)

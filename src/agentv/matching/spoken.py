@@ -11,8 +11,9 @@ _ONES = (
     *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
 )
 _WORDS = {**{word: number for number, word in enumerate(_ONES)}, **_UNITS_OF_TEN}
-_WORDS |= {"dozen": 12, "couple": 2, "both": 2, "pair": 2, "single": 1, "once": 1, "twice": 2, "half": 2, "quarter": 4}
-_WORD_NUMBER = re.compile(rf"\b(?:{'|'.join([*_WORDS, 'hundred', 'thousand', 'million', 'and', 'oh', 'double'])})\b")
+_WORDS |= {"couple": 2, "both": 2, "pair": 2, "single": 1, "once": 1, "twice": 2, "half": 2, "quarter": 4}
+_SIZES = {"dozen": 12, "hundred": 100, "thousand": 1_000, "million": 1_000_000}
+_WORD_NUMBER = re.compile(rf"\b(?:{'|'.join([*_WORDS, *_SIZES, 'and', 'oh', 'double'])})\b")
 _FOREIGN = {
     word: float(number)
     for word, number in re.findall(
@@ -47,38 +48,60 @@ _ALONE = ("both", "couple", "pair", "single", "once", "twice", "half", "quarter"
 
 def word_numbers(text: str) -> Iterator[float]:
     """Yield the numbers of a text that are written as words, and the digits that are spelled as words."""
-    total, part, digits, end = 0.0, 0.0, "", -9
-    for match in _WORD_NUMBER.finditer(text.casefold()):
-        word = match[0]
-        if match.start() - end > 2:  # noqa: PLR2004 - a comma and a space
-            yield from _finished(total, part, digits)
-            total, part, digits = 0.0, 0.0, ""
+    for phrase in _phrases(text.casefold()):
+        size, spelled = _sum_of(phrase), _digits_of(phrase)
+        yield from (number for number in (size, spelled) if number)
+
+
+def told_numbers(text: str) -> Iterator[float]:
+    """Yield the one number that each phrase of words stands for."""
+    for phrase in _phrases(text.casefold()):
+        spelled = _digits_of(phrase)
+        yield _sum_of(phrase) if spelled is None else spelled
+
+
+def _phrases(text: str) -> Iterator[list[str]]:
+    """Yield the words of each number of a text."""
+    phrase: list[str] = []
+    end = -9
+    for match in _WORD_NUMBER.finditer(text):
+        word, is_joined = match[0], match.start() - end <= 2  # noqa: PLR2004 - a comma and a space
         end = match.end()
-        if word in _ALONE:
-            yield from _finished(total, part, digits)
-            total, part, digits = 0.0, 0.0, ""
-            yield float(_WORDS[word])
-        elif word in ("hundred", "thousand", "million"):
-            size = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}[word]
-            part = (part or 1) * size
-            if size > 100:  # noqa: PLR2004 - hundreds are followed by tens
-                total, part = total + part, 0.0
-        elif word == "and" and part < 100:  # noqa: PLR2004 - "six and nine" are two numbers, "a hundred and nine" one
-            yield from _finished(total, part, digits)
-            total, part, digits = 0.0, 0.0, ""
-        elif word == "oh":
-            digits += "0"
-        elif word in _WORDS:
-            part += _WORDS[word]
-            digits += str(_WORDS[word])
-    yield from _finished(total, part, digits)
+        # "six and nine" are two numbers, "a hundred and nine" is one.
+        is_new = word in _ALONE or (word == "and" and _SIZES.keys().isdisjoint(phrase))
+        if phrase and (is_new or not is_joined or phrase[-1] in _ALONE):
+            yield phrase
+            phrase = []
+        if word != "and" or phrase:
+            phrase.append(word)
+    if phrase:
+        yield phrase
 
 
-def _finished(total: float, part: float, digits: str) -> Iterator[float]:
-    if total + part:
-        yield total + part
-    if len(digits) > 1:
-        yield float(digits)
+def _sum_of(phrase: list[str]) -> float:
+    """Return the number of a phrase, in which a word of size multiplies what stands before it."""
+    total = part = 0.0
+    for word in phrase:
+        if word not in _SIZES:
+            part += _WORDS.get(word, 0)
+            continue
+        part = (part or 1) * _SIZES[word]
+        if _SIZES[word] > 100:  # noqa: PLR2004 - hundreds are followed by tens
+            total, part = total + part, 0.0
+    return total + part
+
+
+def _digits_of(phrase: list[str]) -> float | None:
+    """Return the number of a phrase whose words are its digits: "four oh two", "nineteen eighty-four"."""
+    numbers = [0 if word == "oh" else _WORDS.get(word, -1) for word in phrase if word != "double"]
+    if len(numbers) < 2 or min(numbers) < 0 or not set(phrase).isdisjoint(_ALONE):  # noqa: PLR2004 - several words
+        return None
+    if max(numbers) < 10:  # noqa: PLR2004 - each word is a digit
+        return float("".join(str(number) for number in numbers))
+    first, second = numbers[0], sum(numbers[1:])
+    if (first % 10 == 0 and second < 10) or not 10 <= second < 100:  # noqa: PLR2004 - "forty-two" is a sum
+        return None
+    return float(f"{first}{second}")
 
 
 def cents(text: str) -> Iterator[float]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from agentv.matching.spoken import word_numbers
+from agentv.matching.spoken import told_numbers
 
 ValueKind = Literal["email", "date", "time", "id", "number", "quotation"]
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -72,7 +72,8 @@ _TOLD_BEFORE = re.compile(
 _TOKEN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9]|[-_#/:.](?=[A-Za-z0-9]))*")
 _NUMBER = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d{1,300}(?:[.,]\d{1,300})?")
 _PHONE = re.compile(
-    r"(?<![\w.])(?:\+?\(?\d{1,5}(?:[ ()/.-]{1,3}\d{1,5}){2,}|(?:\+\d{1,3}|0\d{2,5})[ /-]{1,2}\d{5,9})(?!\w)"
+    r"(?<![\w.])(?:\+?\(?\d{1,5}(?:[ ()/.-]{1,3}\d{1,5}){2,}|(?:\+|00)\d{1,3}(?:[ ()/.-]{1,3}\d{1,9}){1,5}"
+    r"|0\d{2,5}[ /-]{1,2}\d{5,9})(?!\w)"
 )
 _SPELLED = re.compile(r"(?<!\w)[A-Za-z0-9](?:(?:\s*[,-]\s*|\s+|\s*\.\.+\s*)[A-Za-z0-9](?!\w)){3,}")
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|e|er|ème|ish|s|x)", re.IGNORECASE)
@@ -85,6 +86,8 @@ _GLUED = re.compile(
     r"|gbp|chf|c|f|pcs|pm|am|x|fold)",
     re.IGNORECASE,
 )
+_WITH_UNIT = re.compile(r"\d+(?:[.,]\d+)*[a-zäöüµ]{1,6}")
+"""A number with a unit, or an abbreviation, in small letters: 60fps, 141tsd."""
 TIME_UNIT = re.compile(
     r"(?:\s|-)*(?:odd\s+|or so\s+|more\s+|full\s+|business\s+|working\s+)?"
     r"(?:seconds?|secs?|s\b|minutes?|mins?|hours?|hrs?|h\b|days?|nights?|weeks?|months?|years?(?!\s*-?old)|times?"
@@ -266,6 +269,8 @@ def _is_id(token: str) -> bool:
     """Tell whether a token is an id: it has digits and letters, or several parts, and is no number with a unit."""
     if not any(char.isdigit() for char in token) or _ORDINAL.fullmatch(token) or _GLUED.fullmatch(token):
         return False
+    if _WITH_UNIT.fullmatch(token):
+        return False
     if any(char.isalpha() for char in token):
         return re.fullmatch(r"\d+(?:-[A-Za-z]{3,})+", token) is None  # a 5-day trip
     return token.count(".") > 1 and re.fullmatch(r"\d{1,3}(?:\.\d{3})+", token) is None
@@ -306,7 +311,7 @@ def is_counted(sentence: str, number: str, request: str) -> bool:
 
 def spoken_values(text: str) -> Iterator[TextValue]:
     """Yield the numbers that are written as words and too large for a manner of speaking."""
-    for number in word_numbers(text):
+    for number in told_numbers(text):
         if number > SMALL and number % 100:
             key = f"number:{normalize_number(f'{number:.2f}')}"
             yield TextValue("number", f"{number:g}", frozenset((key,)), is_amount=True)

@@ -1,331 +1,208 @@
-"""Talk of instructions: a simulated user who speaks of its brief, its role or the test instead of its own matter."""
+"""Talk of instructions: a simulated user who speaks of its brief, its role or the test instead of its own matter.
+
+People speak of instructions, tasks, roles and tests too: those of a manual, of their job, of a doctor. So a word alone
+is no evidence. A brief is the user's own, it says what he may know or how he should behave, and it comes from nobody
+else in the conversation: two of these signs are needed, or words that no user has a use for.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from agentv.run.users.speech import compile_pattern, contains, content_words, plain, without_quotations, words
+from agentv.run.users.speech import (
+    compile_pattern,
+    contains,
+    content_words,
+    plain,
+    sentences,
+    stems,
+    without_quotations,
+    words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 QUOTED_WORDS = 7
 """Words in a row that a message must not share with a text that the user has never seen."""
-_STRONG_NOUNS = (
-    r"persona|role-?play|fact ?sheet|character sheet|system prompt|user prompt|user (?:profile|instructions?|goal"
-    r"|persona|brief)"
-    r"|briefing|task description|role description|scenario description|test case|test scenario|simulation|stop signal"
-    r"|end signal|background story|backstory|rubric|benchmark|evaluator|passing score"
-    r"|(?:met|meets?|fulfil\w+|satisf\w+|passe[sd]) (?:\w+ )?(?:success|evaluation|grading|pass(?:ing)?) criteri\w+"
-    r"|rollenbeschreibung|rollenspiel|testfall"
+SUFFICIENT = 2
+"""Signs from which a message speaks of its instructions."""
+_PLAYED = (
+    r"(?:customer|user|client|caller|buyer|shopper|patient|tenant|guest|passenger|member|student|person|human"
+    r"|persona|character|role|part)"
 )
-"""Nouns that no user has a use for, unless the conversation is about them."""
-_NOUNS = (
-    r"instructions?|guidelines?|prompt|brief|scenario|script|role|character|task|objective|mission|assignment|goal"
-    r"|facts?"
-    r"|profile|setup|set-up|description|directives?|list of facts|sheet|data ?set|parameters|context|backstory"
-    r"|rules?|card"
-    r"|information|details|data|notes|setting|constraints|anweisung(?:en)?|auftrag|aufgabe|rolle|vorgaben?|ziel"
-    r"|consignes?"
-    r"|instrucciones|papel|guion|objetivo|tarea|istruzioni|ruolo|compito|instruções|instructies|opdracht|rôle|mission"
+_MADE_UP = r"(?:simulated|simulating|fictional|fictitious|imaginary|made-up|pretend|synthetic|role-?play(?:ing)?|mock)"
+_UNMISTAKABLE = (
+    rf"(?:my|the|this|a|an|your|assigned) (?:\w+ )?persona\b|(?:simulated|fictional|fictitious|imaginary) (?:\w+ )?{_PLAYED}",
+    r"(?:fact|character) ?sheet|(?:system|user) prompt|(?:role|scenario|character|persona) description",
+    r"user (?:profile|goal|persona|brief|instructions) (?:for|in|of|says?|states?|lists?|achieved|reached|complete)",
+    r"(?:stop|end|exit|termination) (?:signal|token|flag|marker)|rollenbeschreibung|rollenspiel|testfall",
+    r"(?:i'm|i am|i was|me|here) (?:only |just |merely |really )*(?:playing|acting|posing|cast|simulating|portraying"
+    rf"|impersonating|representing|role-?playing) (?:as |like |out )?(?:an?|the|this|my) (?:\w+ ){{0,3}}{_PLAYED}\b",
+    rf"(?:i'm|i am|i was|me as|as|being|i) (?:only |just |actually |really )*(?:an?|the) {_MADE_UP}\b",
+    rf"(?:i'm|i am|as|being) (?:only |just )*an? (?:test|virtual) {_PLAYED}|(?:user|customer|person|persona|client) "
+    r"(?:that |who |whom )?i(?:'m| am|'ve been| was) (?:\w+ )?(?:play|simulat|act|represent|portray|impersonat|asked to|told to)\w*",
+    r"(?:play|tak)(?:ing|e|s)? the (?:role|part) of|(?:i'm|i am) role-?playing|pretending (?:that )?i\b",
+    r"(?:have|need|had|supposed|told|asked|going|meant|want(?:ed)?) to (?:pretend|role-?play|simulate an?)\b",
+    r"(?:stay|staying|remain|break|breaking|out of|be|speak|act|answer)(?:ing)? (?:in )?(?:my |the |this )?(?:character|role)\b",
+    rf"as (?:an?|the|this|my) {_PLAYED} (?:in|of|for|within) (?:this|the|my) (?:test|simulation|role-?play|scenario"
+    r"|exercise|story|dialogue|conversation)",
+    rf"(?:this|it)(?:'s| is| was|'s all| is all)?(?: not real,?| only| just| merely)* (?:an? |part of (?:an? |the ))?"
+    rf"(?:\w+ )?(?:test|evaluation|practice|benchmark|{_MADE_UP}) (?:conversation|chat|dialog\w*|scenario|interaction|call)\b",
+    r"(?:this|it)(?:'s| is| was)(?: all| only| just| merely)* (?:an? )?(?:simulation|role-?play|simulated \w+)\b",
+    r"(?:in|of|for|outside) (?:this|the) (?:simulation|role-?play|benchmark|exercise)\b",
+    r"you(?:'re| are| will be| have been) (?:being |also )?(?:evaluated|tested|graded|scored|assessed)\b",
+    r"(?:the|this) (?:test|evaluation|simulation|benchmark|scenario) (?:is|was|has been|should be|can be|will be) (?:now )?"
+    r"(?:passed|over|done|finished|complete\w*|concluded|ended|successful)",
+    r"(?:evaluator|grader|rubric)(?:s|'s)?\b|(?:success|passing|pass) (?:criteri\w+|score)|(?:met|meets?|satisf\w+|pass\w*)"
+    r" (?:\w+ )?evaluation criteri\w+|evaluation criteri\w+ (?:require|say|state|demand)|as expected by the (?:test|evaluat\w+)|expected (?:tool )?calls?\b",
+    r"(?:my|the|that|this|user|conversation) (?:goal|objective|mission) (?:is|has been|was|now|has now been)(?: now| been| thus)* (?:reached"
+    r"|achieved|fulfilled|completed?|accomplished|met|done)|(?:goal|objective|mission) (?:achieved|reached|fulfilled"
+    r"|completed?|accomplished)",
+    r"(?:reached|achieved|fulfilled|accomplished|met|completes?|concludes?|fulfil?ls?) (?:my|the) (?:goal|objective|mission"
+    r"|assignment|scenario)\b",
+    r"(?:output|emit|send|issue|set|give)(?:ting|ing)? (?:the |a |an )?(?:stop|end|done|termination|final|exit)"
+    r"[ -]?(?:signal|token|word|flag|marker|to true)",
+    r"(?:will|should|can|may|must|'ll) now (?:end|stop|conclude|close|terminate) (?:the|this|our) (?:conversation|dialog\w*"
+    r"|simulation|chat)|ending (?:the|this) (?:conversation|dialog\w*|simulation) (?:now|here)",
+    r"(?:the|this) (?:conversation|dialog\w*) (?:is|can|may|should) (?:now )?(?:be )?(?:over|end(?:ed)?|complete\w*|concluded)\b",
+    r"the (?:user|persona|simulated \w+) (?:should|would|must|will|is (?:supposed|meant|expected)|has to) (?:now |then )?"
+    r"(?:answer|say|reply|respond|ask|give|tell|be|stay|write|provide|thank|end)",
+    r"what (?:the|this|my) (?:user|customer|persona|character) (?:would|should|might|will) (?:say|answer|do|reply|write)",
+    rf"you are an? (?:\w+ ){{0,2}}{_PLAYED} (?:who|that|with|of|in)\b",
+    r"(?:facts?|brief|goal|objective|scenario|persona|prompt|role) (?:that )?(?:i(?:'ve| have|'m| am| was|'ve been| have"
+    r" been)? (?:been )?(?:given|assigned|handed|provided|supplied|briefed)|(?:given|assigned|handed|provided) to me|i got)",
+    r"(?:given|assigned|handed) (?:this|the|an?|my) (?:\w+ )?(?:persona|goal|objective|scenario|character|set of facts|brief)\b",
+    r"(?:given|provided|available|known|assigned) to me (?:in|as|for) (?:my|the|this) (?:brief|instructions|scenario|prompt"
+    r"|profile|facts|role|persona|task|simulation|conversation)",
+    r"(?:no|any|the|my|these|those|a|another|which) facts? (?:says?|states?|lists?|given|don't|do not|doesn't|didn't|i (?:have|was|got|know))",
+    r"(?:in|part of|among|from) my (?:\w+ )?(?:facts|brief|briefing|prompt|scenario|persona)\b|in my (?:instructions|guidelines)(?! to| for)",
+    r"begin [0-9a-f]{12}\b|guideline \d+\b|i(?:'ve been| was| have been| am|'m) (?:programmed|scripted|configured) to\b",
+    r"(?:only|not|never) (?:\w+ ){0,3}(?:tell|reveal|give|say|state|share|disclose|mention|volunteer|answer)\b[^.!?]{0,60}\b"
+    r"(?:when|unless|until|if) (?:\w+ )?(?:i'm |i am |you |it's |explicitly |directly )*ask(?:s|ed)?\b"
+    r"|(?:tell|reveal|give|state|share|disclose|mention|volunteer)\b[^.!?]{0,40}\b(?:only|just) (?:when|if|after) (?:\w+ ){0,3}asked\b",
+    r"more than one (?:fact|detail|piece of information) (?:per|at|in)",
+    r"(?:allowed|supposed|meant|permitted|told|must|should|may|can't|cannot|mustn't) (?:\w+ )?(?:to )?(?:invent|fabricate|make"
+    r" (?:things|anything|something|stuff|details|data|facts|values|one|it|this|that|up)(?! to me))\b",
+    r"(?:according to|as per|laut|gemäß) (?:the |my |this |dem |der |meine\w* )?(?:scenario|brief\b|briefing|prompt|persona"
+    r"|role|szenario|rolle|drehbuch|rollen\w+)",
+    r"(?:task|test|user|customer) (?:description|scenario) (?:says?|states?|mentions?|does|gives?|lists?)|my (?:fictional|fictitious"
+    r"|imaginary|made-up|simulated) ",
+    r"(?:no|any) facts? (?:about|on|for|regarding)|(?:the|next|first|last|user|final) message (?:of|from) the (?:user|customer|persona)",
+    r"(?:here|asked|supposed|paid|sent|told(?: me)?) to test (?:you\b|your|whether you|if you|how (?:well )?you|the (?:agent|bot))",
+    r"my (?:character|persona|role) (?:\w+ )?(?:wouldn't|would|doesn't|does not|does|isn't supposed to) (?:not )?(?:know|have|say|tell)",
+    r"i(?:'m| am) (?:only|just) given|i(?:'m| am) (?:only )?allowed to (?:give|tell|reveal to) you",
+    r"(?:covered|stated|mentioned|listed|given|included|specified|described) (?:by|in) (?:my (?:brief|instructions|prompt|scenario"
+    r"|persona|facts|role|task)|the (?:brief|prompt|persona|facts|scenario))\b",
+    r"no (?:value|information|detail|fact|data)s? (?:about that )?(?:was|were|is|has been|have been) (?:given|provided|assigned) (?:to|for) me",
+    r"(?:told|asked|supposed|instructed|meant) to (?:play|act as|act like|portray|pose as|simulate|impersonate) (?:an?|the|some\w+)\b",
+    r"in (?:this|the|my) scenario,? (?:it's|it is|i'm|i am|i have|i've|my|there|we|the (?:user|customer))",
+    # Other languages.
+    r"(?:ich|je|io|yo|eu|ik) (?:spiele|joue|interpreto|recito|finjo|represento|speel) (?:hier |nur |ici |solo |qui |aquí )*"
+    r"(?:ein|den|die|le rôle|un|una|el papel|il ruolo|o papel|de rol|een)",
+    r"(?:dies|das|c'est|es|è|isto é|dit is)(?: ist| hier ist)?(?: ja| doch| nur| bloß| juste| seulement| sólo| solo| apenas"
+    r"| slechts)* (?:eine?|une?|una|uma|een) (?:testgespräch|simulation|rollenspiel|simulación|simulazione|simulação"
+    r"|simulatie|jeu de rôle|juego de rol|test(?:konversation|dialog))",
+    r"(?:in|dans|en|nella|nesta|in) (?:dieser|diesem|cette|esta|questa|nesta|deze|dit|ce|este|questo) (?:simul\w+|rollenspiel"
+    r"|rollenspel|jeu de rôle|juego de rol|gioco di ruolo|szenario|scénario|escenario|scenario|cenário)",
+    r"(?:ich darf|ich soll|je ne dois|je dois|no debo|debo|non devo|devo|não devo|ik mag|ik moet) (?:\w+ ){0,4}(?:erfinden|verraten"
+    r"|vorgeben|inventer|révéler|prétendre|jouer|inventar|revelar|fingir|actuar|inventare|rivelare|fingere|recitare"
+    r"|inventar|revelar|verzinnen|onthullen|doen alsof)",
 )
-_OWNERS = r"(?:my|the|these|this|meine[rmn]?|den|die|der|mes|mon|mis|mi|mie|il mio|le mie|mijn|minhas)"
+"""Words that no user has a use for."""
+_SOURCES = (
+    r"(?:instructions?|guidelines?|directives?|briefing|brief|prompt|scenario|script|role|character|task|objectives?|goal"
+    r"|mission|assignment|facts?|profile|set-?up|description|sheet|context|backstory|background story|rules?|card)"
+)
+_FOREIGN_SOURCES = (
+    r"(?:anweisung(?:en)?|vorgaben?|rolle|szenario|drehbuch|steckbrief|briefing|consignes?|instructions?|rôle|scénario"
+    r"|personnage|fiche|mission|instrucciones|papel|guion|guión|personaje|escenario|istruzioni|ruolo|copione|personaggio"
+    r"|instruções|personagem|instructies|rol|opdracht|aufgabe|auftrag|ziel)"
+)
+_FOREIGN_MY = r"(?:meine[rmnrs]?|mein|mes|mon|ma|mis|mi|le mie|il mio|la mia|minhas|meu|minha|mijn)"
 _SAYS = (
-    r"(?:says?|said|states?|lists?|listed|marks?|tells?|told|does(?:n't| not)|do(?:n't| not)|did(?:n't| not)"
-    r"|mentions?|wants?"
-    r"|requires?|allows?|forbids?|covers?|specif(?:y|ies)|includes?|contains?|asks? me|instructs?|stipulates?"
-    r"|dictates?|only"
-    r"|has no|have no|is silent|gives?|gave|are to|is to|steht|sagt|sagen|disent|dit|dicen)"
+    r"(?:says?|said|states?|lists?|marks?|tells?|told|mentions?|wants?|requires?|allows?|forbids?|covers?|specif(?:y|ies)"
+    r"|includes?|contains?|asks? me|instructs?|dictates?|gives?|has no|have no|is silent|(?:does|do|did)(?:n't| not))"
 )
-_GIVEN = r"(?:given|assigned|handed|provided|supplied|told|briefed|set|specified|defined|listed|described)"
-_STYLE = (
-    r"(?:provide|reveal|give|share|disclose|say|answer|repl(?:y|ies)|respond|write|keep|end|finish|act|play|pretend"
-    r"|behave|sound|only|pose|portray|represent"
-    r"|simulate|insist|push|state|mention|find out|accept|object|stay|be (?:a|an|polite|rude|brief|short|impatient"
-    r"|vague)"
-    r"|not (?:to )?(?:reveal|provide|give|share|mention|invent|make|tell|disclose|say)|never (?:to )?\w+|avoid|use"
-    r"|pursue"
-    r"|take the (?:role|part)|make up|confirm|ask (?:about|for|you)|wrap|stop|conclude|remain|speak|talk|complain"
-    r"|close|refuse"
-    r"|wait (?:for|until) you|limit|hold back|withhold|request|report|get|obtain|continue|come across|be)"
+_FOREIGN_SAYS = (
+    r"(?:steht|sagt|sagen|geben|gibt|enthält|nennt|lautet|disent|dit|précise\w*|indique\w*|dicen|dice|indica\w*|dicono"
+    r"|dizem|diz|zeggen|staat|ist|est|es|è|é|is)"
 )
-_OWN_NOUNS = (
-    r"(?:instructions?|guidelines?|persona|brief|briefing|scenario|prompt|character|directives?|objectives?"
-    r"|fact ?sheet|role description|backstory|simulation|assigned \w+)"
+_OWN_SOURCE = rf"my (?:own |user |test |given |original |current |assigned )*{_SOURCES}"
+_ACCORDING = (
+    r"(?:according to|as per|per|given|based on|following|from|under|by|laut|gemäß|nach|selon|d'après|según|secondo|segundo"
+    r"|conforme|volgens)"
 )
-"""Nouns that are those of a simulated user if they are called its own."""
-_META = (
+_SIGNS = (
+    # An instruction of its own, or one that it was given.
     (
-        r"(?:goal|objective|task|role|aim|purpose) (?:in|of|for) this (?:conversation|chat|dialog\w*|exercise"
-        r"|call|test"
-        r"|simulation)"
+        rf"{_OWN_SOURCE}\b|{_FOREIGN_MY} {_FOREIGN_SOURCES}\b"
+        r"|(?:instructions?|script|guidelines?|information|details|description|rules) (?:that )?(?:i(?:'ve| have|'m| am"
+        r"| was|'ve been| have been)? (?:been )?(?:given|got|received|have|provided|told)|(?:given|provided) to me)"
+        r"|(?:i was|i've been|i have been|i'm|i am|been) (?:\w+ )?(?:told|instructed|asked|briefed|supposed|meant|required"
+        r"|tasked|allowed|permitted|here|expected|assigned)\b|told me to\b|i (?:must|may|should)(?: not| never)|rules? (?:number )?"
+        r"(?:\d+ )?(?:says?|states?|forbids?|tells?)|i should (?:now )?(?:say|answer|act|be|stay|behave)"
+        r"|(?:the|these|this) (?:prompt|brief|instructions?|scenario|script) (?:only )?"
+        rf"{_SAYS}|(?:simulation|benchmark|rubric|evaluat(?:or|ion)|briefing|backstory|scenario|script)\b"
     ),
-    r"(?:according to|as per) (?:the|my) (?:rules|description|sheet|card),? i",
-    r"i should (?:now )?(?:say goodbye|end the conv)",
-    rf"(?<!you\s)(?<!ignored\s)(?<!followed\s)(?<!read\s)(?<!per\s)my (?:own )?{_OWN_NOUNS}\b(?! to you)",
-    r"(?:play|tak)(?:ing|e|s)? the (?:role|part) of|playing (?:an?|the) (?:\w+ )?(?:customer|user|client|buyer)\b",
+    # The instruction says something, or is where a fact comes from.
     (
-        r"(?:have been|'ve been|was|been|were|am|'m) (?:given|assigned|handed) (?:\w+ ){0,3}(?:goal|objective"
-        r"|role|facts?"
-        r"|instructions?|scenario|persona|script|character|brief)"
+        r"(?:information|details|data) (?:\w+ ){1,4}(?:doesn't|does not|don't|do not) (?:include|say|mention|cover|contain)|"
+        rf"{_OWN_SOURCE} (?:\w+ )?{_SAYS}\b|{_FOREIGN_MY} {_FOREIGN_SOURCES} (?:\w+ )?{_FOREIGN_SAYS}\b"
+        rf"|{_FOREIGN_SAYS} (?:\w+ )?(?:in |dans |en )?{_FOREIGN_MY} {_FOREIGN_SOURCES}\b"
+        rf"|(?:{_ACCORDING}) (?:{_OWN_SOURCE}|{_FOREIGN_MY} {_FOREIGN_SOURCES})\b"
+        r"|(?:it says here|been told|was told) (?:that )?i(?:'m| am) an? "
     ),
+    # What it may know or tell, and how it should behave.
     (
-        r"(?:this|it)(?:'s| is| was)(?: not real,?| all)?(?: only| just| merely)? (?:an? |part of (?:an? "
-        r"|the ))?(?:\w+ )?(?:test|simulat\w+"
-        r"|mock|fictional|pretend|fake|role-?play|exercise|practice|evaluation|benchmark) ?(?:conversation|chat"
-        r"|dialog\w*"
-        r"|scenario|case|call|user|order|exercise|run|interaction|anyway)"
-    ),
-    r"this is (?:only |just |merely |all )?(?:a |an )?(?:simulation|role-?play|simulated \w+|evaluation|benchmark)\b",
-    r"you(?:'re| are| will be) (?:being |also )?(?:evaluated|tested|graded|scored|judged|assessed)",
-    (
-        r"(?:the|this) (?:test|evaluation|simulation|exercise|scenario) (?:is|was|has been|should be|can be|will be) "
-        r"(?:now )?(?:passed|failed|over|done|finished|complete\w*|concluded|ended|successful)"
-    ),
-    (
-        r"rule (?:number )?\d+ (?:says|states|forbids|tells|requires)|rules? (?:says?|forbids?|tells?) (?:me|i|never"
-        r"|not|to)\b"
-    ),
-    (
-        r"the (?:user|persona|simulated \w+) (?:should|would|must|will|is (?:supposed|meant|expected)|has to) (?:now "
-        r"|then )?"
-        r"(?:answer|say|reply|respond|ask|give|tell|be|stay|write|provide|thank|end)"
-    ),
-    (
-        r"(?:i was|i've been|i have been|i'm|i am|been) (?:told|instructed|asked|directed|supposed|meant|ordered)"
-        r"(?: only| just| not| explicitly)* to (?:only |just |always )*(?:say (?:that|i|so|no)\b|reveal|disclose"
-        r"|pretend|act (?:as|like)"
-        r"|play (?:a|an|the)\b|invent|make (?:this|it) up|end (?:the|this) (?:conversation|chat)"
-        r"|stay (?:\w+ )?(?:angry|polite|calm"
-        r"|impatient|vague|brief|rude|in character))"
-    ),
-    r"(?:is|was|as|are|set to|says|says it's) (?:null|none|nil|undefined)\b(?! of)",
-    (
-        r"(?:mes|mon|ma|meine[rmn]?|meinen|mis|mi|le mie|il mio|minhas|meu|mijn) (?:\w+ )?(?:consignes?"
-        r"|instructions?|briefing"
-        r"|rôle|scénario|personnage|anweisung(?:en)?|vorgaben?|rollen?(?:beschreibung)?|auftrag|skript|drehbuch"
-        r"|instrucciones"
-        r"|papel|guion|guión|personaje|istruzioni|ruolo|copione|instruções|personagem|instructies|rol)\b"
-    ),
-    (
-        r"(?:dies|das) ist (?:ja |doch )?(?:nur |bloß )?(?:eine? )?(?:test|simul|rollenspiel|übung)\w*"
-        r"|c'est (?:juste |seulement )?"
-        r"(?:un test|une simulation)|es (?:sólo |solo )?una (?:simulación|prueba)|è solo (?:un test|una simulazione)"
-    ),
-    (
-        r"(?:only|just|not|merely) (?:supposed|meant|allowed|permitted|told|asked|here) to (?:answer|say|tell|give"
-        r"|reveal|share|mention"
-        r"|respond|reply|disclose)\b|i(?:'m| am) allowed to (?:tell|give|reveal|say|share|disclose)"
-    ),
-    (
-        r"(?:here|sent|told|asked|paid|supposed|going|trying) to test (?:you|your|how|if|whether|the (?:agent|bot"
-        r"|support|process))"
-    ),
-    r"(?:have|need|had|supposed|told|asked|going|meant|want(?:ed)?) to pretend\b|pretending (?:that )?(?:i|to)\b",
-    r"mein\w* (?:auftrag|aufgabe|ziel|rolle) (?:lautet|ist es|besteht|hier)",
-    (
-        r"(?:make|making|made) (?:things|anything|something|stuff|details|data|facts|values|it|this|that) up\b"
-        r"|invent(?:ing)? (?:anything|something|things|one|values?|details?|data|facts?|information|an?\b|any\b|it\b)"
-    ),
-    r"(?:it says here|(?:i've been|i have been|i was|been) told)(?: that)? i(?:'m| am) an? ",
-    r"(?:stay|staying|remain|be|keep|speak|talk|act|answer)(?:ing)? in (?:my|the|this) (?:role|part|character)",
-    (
-        r"(?:fictional|fictitious|imaginary|simulated|pretend|mock|placeholder|dummy|hypothetical) (?:\w+ )?"
-        r"(?:order|number|name|address|customer|person|user|data|details?|value|account|date|booking|e-?mail"
-        r"|conversation)"
-    ),
-    r"purposes? of (?:this|the) (?:exercise|test|conversation|simulation|chat|role\w*|dialog\w*|task|scenario)",
-    r"(?:no|any|the|a|another|which|these|those) facts? (?:about|on|for|regarding|says?|states?|lists?|given|i)\b",
-    (
-        r"(?:to |am |'m |was )?test(?:ing)? (?:whether|if|how well|that) (?:you|the (?:agent|bot|assistant))"
-        r"|test(?:ing)? (?:you|your (?:answers|behaviou?r|responses))\b"
-    ),
-    (
-        r"(?:write|send|keep|use|give)(?:ing)? (?:my |the |only |very )*(?:short|brief|polite|long|one-?\w*"
-        r"|concise|realistic)"
-        r" (?:\w+ )?(?:messages?|sentences?|answers?|replies|reply)|keep (?:my |the |all )?(?:\w+ )?(?:messages"
-        r"|answers|replies) (?:\w+ )?(?:short|brief|concise)"
-    ),
-    (
-        r"next message(?! (?:you|i|we) (?:get|got|send|receive))|(?:first|last|final|user|customer) (?:message|turn"
-        r"|utterance|reply) (?:of the user|as the|in (?:this|the) (?:role|scenario|simulation))"
-    ),
-    (
-        r"(?:laut|gemäß|nach) (?:\w+ )?(?:szenario|rolle|rollen\w+|briefing|anweisung\w*|vorgaben?|auftrag|skript"
-        r"|drehbuch|beschreibung|persona)\b"
-    ),
-    r"i(?:'m| am|'ve| was|'ve been) (?:only|just) given|(?:only|just) been given (?:the|an?|this|these)",
-    (
-        r"(?:i|we)(?:'ve| have|'m| am)? (?:now )?(?:reached|achieved|fulfilled|completed|accomplished|met) (?:my"
-        r"|the) (?:goal|objective|task|mission)"
-    ),
-    (
-        r"(?:end|close|finish|conclude|terminate|stop)(?:ing)? (?:the|this|our) (?:conversation|dialog\w*|simulation"
-        r"|role-?play|scenario)\b(?! with (?:a|the|your) (?:human|agent))"
-    ),
-    r"(?:the|my|this|given|current) scenario\b",
-    (
-        r"(?:given|provided|supplied|available|known) to me (?:in|by|as|for) |(?:is|was|were|are)(?:n't"
-        r"| not)? (?:\w+ )?(?:in|part of|among) (?:my|the) (?:facts|brief|briefing|instructions|profile|scenario"
-        r"|persona|prompt|script|description|role)\b"
-    ),
-    r"note to self|user is \w+-?\w*,|facts?: \w|\w+: (?:unknown|null|n/a)\b|not to (?:reveal|disclose|give away)",
-    r"i(?:'ve been| was| have been| am|'m) (?:instructed|tasked|briefed|assigned|programmed)(?! by)",
-    (
-        r"(?:told|asked|instructed|supposed|meant) to (?:accept|insist|object|negotiate|play|pretend|portray|pose as"
-        r"|act (?:as|like)|simulate)"
-    ),
-    r"ending (?:the|this) conversation|in meiner rolle|in my role as an?",
-    (
-        r"(?:as|i'm|i am|being|me as|pretending to be|posing as) (?:an?|the) (?:simulated|fictional|fictitious"
-        r"|pretend"
-        r"|virtual|fake|"
-        r"mock|test|language|ai)\b"
-    ),
-    (
-        r"(?:simulated|simulating|role-?playing|role play(?:ing)?|impersonat\w+|portray\w*|pretend(?:ing)? to be"
-        r"|act(?:ing)? (?:as|like) (?:an?|the) (?:\w+ )?(?:customer|user|client|caller|buyer|person|patient|guest"
-        r"|human"
-        r"|tenant|passenger|member|shopper))"
-    ),
-    (
-        r"(?:i'm|i am|i was|i've been) (?:playing|supposed to play|meant to play|cast as|set up (?:as|to)|configured"
-        r"|programmed"
-        r"|designed|scripted|prompted|tasked|simulat\w+)\b"
-    ),
-    (
-        r"stay(?:ing)? in character|out of character|break(?:ing)? character|my character\b|in this (?:role|scenario"
-        r"|simulation|test)|(?:consistent|true|faithful) (?:with|to) my (?:role|character|persona)"
-    ),
-    (
-        rf"(?:i was|i've been|i have been|i'm|i am|been) (?:told|instructed|asked|briefed|directed|supposed|meant"
-        rf"|required|tasked"
-        r"|allowed|permitted|here|expected)(?: only| just| not| explicitly| merely)* to (?:only |just |always )*"
-        rf"{_STYLE}\b"
-        r"(?=.*\b(?:message|sentence|answer|question|information|word|reply|replies|conversation|once|short|brief"
-        r"|brevity|honest"
-        r"|character|persona|natural|goal|value|detail|fact|unless|user|customer|member|until you|at a time"
-        r"|per message"
-        r"|polite)s?\b)"
-    ),
-    (
-        r"i(?:'m| am) not (?:allowed|permitted|supposed|meant) to (?:give away|reveal|invent|make up|mention"
-        r"|(?:say|tell|share|disclose|give)\b.{0,60}\b(?:unless|until|before|asked))"
-    ),
-    (
-        r"i(?:'m| am) (?:only |just |not |never )?to (?:state|say|tell|give|reveal|share|disclose|answer|reply|ask"
-        r"|pretend|act|play|end|keep|mention|stay|provide)\b"
-    ),
-    (
-        r"(?:must|should|may|can)(?:n't| not| never) (?:invent|reveal|make up(?! my mind)|fabricate|break character)"
-        r"|it says i (?:should|must|am to) (?:write|say|reply|answer|act|be)\b"
-    ),
-    (
-        r"what (?:the|this|my) (?:user|customer|persona|character|person) (?:would|should|might|will) (?:say"
-        r"|answer|do"
-        r"|reply|write)"
-    ),
-    (
-        r"the (?:person|user|customer|persona|character|client) (?:that |who )?i(?:'m| am|'ve been)? "
-        r"(?:play|act|represent|speak|simulat|impersonat|portray|asked|told|suppos|meant)\w*"
-    ),
-    (
-        r"(?:test|simulation|exercise|experiment|evaluation|benchmark) (?:that )?i(?:'m| am) (?:part of|in|running"
-        r"|doing)"
-    ),
-    (
-        r"(?:marked|flagged|listed|given|set) as (?:unknown|null|none|n/a)|(?:goal|objective|task|mission) (?:is"
-        r"|has been|was|now|has now been)"
-        r"(?: now| been)? (?:reached|achieved|fulfilled|completed?|accomplished|met|done)"
-    ),
-    r"(?:user )?(?:goal|objective|task) (?:achieved|reached|fulfilled|completed?|accomplished)",
-    (
-        r"(?:completes?|concludes?|finishes|fulfil?ls?|reaches|achieves?|meets) (?:the|my) (?:goal|objective|task"
-        r"|mission|scenario|assignment)"
-    ),
-    (
-        r"(?:none|nothing|no \w+|not|isn't|wasn't|aren't|weren't)(?: is| was| were| are)? (?:specified|given|listed"
-        r"|provided|defined"
-        r"|included|stated|described|assigned)(?: to me| for me| about (?:me|that|this)| in (?:my|the)| here)"
-    ),
-    (
-        r"(?:every|all|each|next) (?:\w+ )?(?:point|item|step|topic|fact)s? (?:on|of|in|from) (?:my|the) (?:list"
-        r"|brief"
-        r"|script|task|plan)"
-    ),
-    (
-        rf"(?:facts|details|information|data|description(?: of me)?|setup|set-up|values|points|objective|goal|task"
-        rf"|role"
-        rf"|brief|script)"
-        rf" (?:that )?(?:i|we|me)(?:'ve| have|'m| am)?(?: was| were| been| got| get| can use| may use| {_GIVEN})"
-    ),
-    rf"(?:facts|details|information|values) {_GIVEN} to me|i (?:only )?have the (?:objective|goal|task|instruction)",
-    (
-        r"(?:the|this|my|that) (?:\w+ )?(?:scenario|script|brief|briefing|prompt|persona|instructions?|guidelines?"
-        r"|profile|setup|objective"
-        r"|assignment|facts) (?:that |which )?(?:i'm|i am|i was|i've been|i have been|i got|i received)\b"
-    ),
-    (
-        r"(?:supposed|meant|told|asked|instructed) to .{3,60} and then (?:stop|finish|end|leave|quit|conclude"
-        r"|say goodbye)"
-    ),
-    (
-        r"begin [0-9a-f]{12}\b|guideline \d+|(?:success|evaluation|grading|pass) criteri\w+ (?:require|say|state"
-        r"|demand|are|is|of)\w*|evaluator\b"
-        r"|expected (?:tool )?calls?\b"
-    ),
-    (
-        r"(?:output|emit|send|issue|set|give)(?:ting|ing)? (?:the |a |an )?(?:stop|end|done|termination|final"
-        r"|exit)[ -]?(?:signal|token"
-        r"|word|flag|marker|to true)"
-    ),
-    (
-        r"ich soll (?:nur|nicht|mich|als|so tun)|ich darf (?:\w+ )?nichts? (?:erfinden|verraten|sagen)"
-        r"|ich spiele (?:hier |nur )?(?:ein|den)"
-    ),
-    (
-        r"je (?:dois|suis censé\w*) (?:seulement|jouer|uniquement)|je joue (?:le rôle|un)|debo (?:solo|fingir|actuar)"
-        r"|devo (?:solo|fingere)"
+        r"(?:marked|flagged|listed|given|set|specified|stated|described|shown) as [\"']?(?:unknown|null|none|n/a|public)"
+        r"|\b(?:is|are|was|says|as) [\"']?(?:unknown|null|n/a)\b|unknown to me|unbekannt|nicht bekannt|inconnue?|desconocid\w+"
+        r"|sconosciut\w+|(?:isn't|not|none|nothing|no \w+)(?: is| was| were| are)? (?:specified|given|listed|provided"
+        r"|defined|stated|included|mentioned)|(?:reveal|disclose|invent|make up|volunteer|pretend|fabricate)\b"
+        r"|(?:only|just|not) (?:to )?(?:answer|say|tell|mention|respond|reply|share|give|state)\b|to say (?:that|no|yes|i)\b"
+        r"|(?:be|stay|act|sound|remain|keep|appear) (?:\w+ )?(?:angry|impatient|polite|rude|vague|brief|short|calm|friendly"
+        r"|insistent|persistent|difficult|natural|realistic|in character|cooperative|concise|confused|sceptical|skeptical)"
+        r"|(?:short|brief|one-?word|concise) (?:messages?|sentences?|answers?|replies)|(?:messages?|answers|replies) short"
+        r"|(?:keep|say) it (?:short|brief)|one (?:fact|thing|question|sentence) (?:per|at a)|(?:this|the|our|a) conversation\b"
+        r"|(?:insist on|object to|refuse|negotiate|complain|accept)\b.{0,40}\b(?:until|unless|offer|agent)|the agent\b"
+        rf"|(?:you are|i am|i'm|as|like|be|act|play) an? (?:\w+ ){{0,2}}{_PLAYED}\b|this (?:role|test|exercise)\b"
+        r"|(?:accomplished|fulfilled|achieved)\b|(?:says?|states?|tells? me) (?:that )?(?:i (?:do not|don't|can't|cannot) (?:know"
+        r"|remember)|i (?:should|must|am to) (?:say|answer|write|be|stay|act|reply|keep)|i(?:'m| am) an?\b|my (?:\w+ ){1,3}is)"
+        r"|(?:only|just) (?:supposed|meant|allowed|told|permitted) to (?:answer|say|tell|give|reveal|mention|respond|reply"
+        r"|disclose|know)|not (?:supposed|meant|allowed|permitted) to (?:reveal|disclose|mention|answer|say|know)"
+        r"|\b(?:and|then) (?:then )?(?:stop|finish|end|quit|conclude|say goodbye)\b"
     ),
 )
+"""Signs of talk about a brief; each of the three counts once."""
+_ELSEWHERE = re.compile(
+    r"\b(?:pin|password|passcode|courier|driver|colleague|doctor|dentist|nurse|boss|manager|teacher|bank|landlord|seller|shop|store|manual|box"
+    r"|package|parcel|label|leaflet|letter|website|web\s+site|site|page|app|portal|contract|invoice|booking"
+    r"|hotline|screen|display|form|desk|counter|office|job|work|company|team|manufacturer|insurer|police|embassy"
+    r"|your\s+(?!instructions)\w+|by\s+(?:the|your|my|our|a)\s+\w+|someone|somebody)\b",
+    re.IGNORECASE,
+)
+"""Words for those from whom people have instructions."""
 _MARKUP = re.compile(
     r"(?i:[\[<{(#*|]{1,3}\s*(?:/?\s*)(?:end|stop|done|exit|terminate|finish(?:ed)?|goal|user|task|conversation"
-    r"|satisfied|transfer"
-    r"|out[ _-]of[ _-]scope|persona|role|system|assistant|inst)\b[\w :,_-]*[\]>})#*|])"
-    r"|\b(?:END|STOP|DONE|EXIT)[_ ](?:OF[_ ])?(?:CONVERSATION|CHAT|DIALOG(?:UE)?|TOKEN)\b|\bTERMINATE\b|###"
-    r"|(?i:\byou are (?:an?|the) (?:\w+ ){0,2}(?:customer|user|client|persona|buyer|patient|tenant|guest|shopper"
-    r"|caller) (?:who|that|with|of)\b)"
-    r"|\"(?:stop|reason|message|role|content)\"\s*:|\b(?:stop|reason)\s*[:=]\s*(?:true|false)\b|<\|?/?\w+\|>",
+    r"|satisfied|transfer|out[ _-]of[ _-]scope|persona|role|system|assistant|inst)\b[\w :,_-]*[\]>})#*|])"
+    r"|\b(?:END|STOP|DONE|EXIT)[_ ](?:OF[_ ])?(?:CONVERSATION|CHAT|DIALOG(?:UE)?|TOKEN)\b|\bTERMINATE\b|###[A-Z ]"
+    r"|^\s*(?:```\w*\s*)?\{\s*\"(?:stop|reason|message|role|content)\"\s*:|\"stop\"\s*:\s*(?:true|false)"
+    r"|\b(?:stop|reason)\s*[:=]\s*(?:true|false)\b|<\|/?\w+\|>|(?i:^\s*(?:system prompt|user|persona|role|system|assistant|customer)\s*:)"
+    r"|(?i:\byou are (?:an?|the) (?:\w+ ){0,2}(?:customer|user|client|persona|buyer|patient|tenant|guest|shopper|caller)"
+    r" (?:who|that|with|of)\b)",
 )
 """Marks of a protocol."""
-_PARAGRAPH = (
-    r"(?:according to|as per|per|given|based on|following|in|from|on|under|by|laut|gemäß|selon|d'après|según|secondo"
-    r"|volgens)"
-)
-
-
-_meta = compile_pattern("|".join(_META))
-_strong_noun = compile_pattern(rf"(?:{_STRONG_NOUNS})\b")
 _theirs = re.compile(r"(?:\b(?:its|your|their|his|her|an?|each|any|every)|'s)(?:\s+\w+)?\s*$", re.IGNORECASE)
 """Words before a noun that belongs to somebody else."""
-_noun = compile_pattern(
-    "|".join(
-        (
-            rf"{_OWNERS} (?:\w+ )?(?P<a>{_NOUNS}) (?:\w+ )?{_SAYS}\b",
-            (
-                rf"{_PARAGRAPH} (?:all )?(?:of )?{_OWNERS} (?:own |user |test |given |original |current |list of )*"
-                r"(?P<b>instructions?|guidelines?|prompt|brief|scenario|script|role|persona|character|rôle|task"
-                r"|objective|mission|assignment"
-                r"|facts|profile|setup|directives?|backstory|anweisung(?:en)?|auftrag|aufgabe|rolle|vorgaben?"
-                r"|consignes?"
-                r"|instrucciones|papel|guion|istruzioni|ruolo|instruções|instructies|opdracht)\b"
-            ),
-        )
-    )
-)
+_unmistakable = compile_pattern("|".join(_UNMISTAKABLE))
+_signs = tuple(compile_pattern(sign) for sign in _SIGNS)
 _goal_named = re.compile(
-    r"\bmy\s+(?:goal|objective|task|mission)\s*(?:is|was|:|here\s+is)\s*(?:to\s+)?(?P<goal>[^.!?]+)", re.IGNORECASE
+    r"\b(?:my|the)\s+(?:goal|objective|task|mission)\s*(?:is|was|:|here\s+is)\s*(?:to\s+)?(?P<goal>[^.!?]+)", re.IGNORECASE
+)
+_TOPIC = re.compile(
+    rf"(?:{_SOURCES}|persona|simulat\w+|test|user|customer|play\w*|evaluat\w+|system|benchmark|rubric|conversation)s?",
+    re.IGNORECASE,
 )
 
 
@@ -344,27 +221,30 @@ def find_instructions(message: str, topics: Sequence[str], keys: Sequence[str], 
     cited = next((key for key in keys if re.search(rf"\bfact\W+{re.escape(key)}\b", text, re.IGNORECASE)), None)
     if cited is not None:
         return f"fact {cited}"
+    null = next((key for key in keys if re.search(rf"\b{re.escape(key.split('_')[0])}\b.{{0,30}}\bnull\b", text, re.IGNORECASE)), None)
+    if null is not None:
+        return f"{null} is null"
     text = without_quotations(text)
     known = {word[:6] for topic in topics for word in words(topic)}
-    for pattern in (_meta, _strong_noun, _noun):
-        for match in pattern.finditer(text):
-            named = words(match[0])
-            is_theirs = pattern is _strong_noun and _theirs.search(text[: match.start()])
-            if not is_theirs and not any(word[:6] in known for word in named if _is_topic(word)):
-                return " ".join(match[0].split())
-    return _named_goal(text, goal, known)
+    for match in _unmistakable.finditer(text):
+        if not _is_about(match[0], known):
+            return " ".join(match[0].split())
+    return _signs_of(text, known) or _named_goal(text, goal, known)
 
 
-_TOPIC = re.compile(
-    rf"(?:{_NOUNS}|{_STRONG_NOUNS}|test|user|customer|simulat\w+|play\w*|evaluat\w+|system|fact"
-    rf"|case)s?",
-    re.IGNORECASE,
-)
+def _signs_of(text: str, known: set[str]) -> str | None:
+    """Return the words of a text of which enough signs say that they are about a brief."""
+    found = [match for match in (sign.search(text) for sign in _signs) if match and not _is_about(match[0], known)]
+    if not found or found[0].re is not _signs[0]:
+        return None
+    sentence = next((part for part in sentences(text) if found[0][0] in part), text)
+    weight = len(found) - (1 if _ELSEWHERE.search(sentence) else 0)
+    return " ".join(found[0][0].split()) if weight >= SUFFICIENT else None
 
 
-def _is_topic(word: str) -> bool:
-    """Tell whether a word may be what a conversation is about."""
-    return _TOPIC.fullmatch(word) is not None
+def _is_about(part: str, known: set[str]) -> bool:
+    """Tell whether the conversation is about what a part of a message names."""
+    return any(word[:6] in known for word in words(part) if _TOPIC.fullmatch(word))
 
 
 def _named_goal(text: str, goal: str | None, known: set[str]) -> str | None:
@@ -372,8 +252,8 @@ def _named_goal(text: str, goal: str | None, known: set[str]) -> str | None:
     match = _goal_named.search(text)
     if match is None or not goal or "goal" in known:
         return None
-    told, own = content_words(match["goal"]), content_words(goal)
-    return match[0] if own and len(told & own) * 2 > len(own) else None
+    told, own = stems(content_words(match["goal"])), stems(content_words(goal))
+    return match[0] if own and len(told & own) * 3 > len(own) * 2 else None
 
 
 def find_quotation(message: str, hidden: Sequence[Sequence[str]], sayable: Sequence[Sequence[str]]) -> str | None:

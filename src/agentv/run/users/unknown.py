@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from unicodedata import combining, normalize
 
 from agentv.matching.provenance import KnownValues
-from agentv.matching.spoken import word_numbers
+from agentv.matching.spoken import told_numbers
 from agentv.matching.values import find_values
 from agentv.run.users.facts import is_asked
 from agentv.run.users.speech import (
@@ -241,9 +241,9 @@ def _tells_value(text: str, kind: FactType, known: KnownValues, heard: set[str],
     if any(not known.knows(value, is_exact=True) for value in values):
         return True
     if kind == "number":
-        return any(number > 1 and not known.has_number(number) for number in word_numbers(text))
+        return any(number > 1 and not known.has_number(number) for number in told_numbers(text))
     if kind == "date":
-        is_hour = any(number > 1 and not known.has_number(number) for number in word_numbers(text))
+        is_hour = any(number > 1 and not known.has_number(number) for number in told_numbers(text))
         return is_hour or any(not set(words(match[0])) <= heard for match in _TIME_WORDS.finditer(text))
     new = content_words(text) - heard - _FILLERS
     is_named = any(word.casefold() in new for word in _NAME.findall(plain(text)))
