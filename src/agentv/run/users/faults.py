@@ -114,8 +114,10 @@ class FaultFinder:
 
     def _role_reversed(self, text: str, view: UserView) -> str | None:
         brief = [part for part in (self._brief.opening, self._brief.goal) if part]
-        own = (*brief, *self._scripted, *(said for said, _ in view.turns))
-        speakers = Speakers(own, tuple(answer[-MAX_CHECKED:] for _, answer in view.turns), tuple(self._brief.facts))
+        own = (*brief, *self._scripted, *(message for message, _ in view.turns))
+        values = tuple(fact.value for fact in self._brief.facts.values() if fact.value)
+        said = tuple(answer[-MAX_CHECKED:] for _, answer in view.turns)
+        speakers = Speakers(own, said, tuple(self._brief.facts), values)
         found = find_reversed_role(text, speakers)
         return f"it spoke in the role of the agent: {_cut(found)!r}" if found else None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from agentv.matching.values import squeeze
 from agentv.run.users.speech import (
     compile_pattern,
     content_words,
@@ -46,14 +47,18 @@ _DONE = (
     r"|not)(?:ed|d)?"
 )
 _OWNED = (
-    r"(?:order|account|customer|booking|member(?:ship)?|policy|reservation|card|reference|contract|personal|contact"
-    r"|payment"
-    r"|delivery|shipping|billing|full|first|last|client|patient|insurance|student|employee|ticket|tracking|case)"
+    r"(?:order|account|customer|booking|member(?:ship)?|policy|reservation|card|contract|personal|(?:delivery|shipping|billing"
+    r"|e-?mail)(?= address)|tracking(?= number)|full|first|last|client|patient|insurance|student|employee)"
 )
 _DATA = (
     r"(?:name|address|e-?mail|phone|number|id|details?|date of birth|birthday|availability|budget|income|postcode"
     r"|zip)"
 )
+_FRENCH_THINGS = r"(?:abonnement|commande|compte|réservation|colis|rendez-vous|carte|remboursement|contrat|billet)"
+_SPANISH_THINGS = r"(?:pedido|cita|reserva|cuenta|suscripción|tarjeta|reembolso|solicitud|contrato|billete)"
+_GERMAN_THINGS = r"(?:bestellung|termin|konto|buchung|vertrag|antrag|ticket|rückerstattung|karte|abo|anfrage)"
+_ITALIAN_THINGS = r"(?:ordine|appuntamento|prenotazione|abbonamento|rimborso|carta|conto|biglietto|pacco|richiesta)"
+_DATUM = r"(?:number|no|id|name|address|code|reference|details?|data|information|digits|date|e-?mail|phone|password|pin)\b"
 _THEIRS = (
     r"(?:account|order|parcel|package|booking|reservation|refund|claim|application|appointment|warranty|request"
     r"|inquiry"
@@ -61,150 +66,111 @@ _THEIRS = (
 )
 """Things of a user that are never those of an agent."""
 _STRONG = (
-    rf"how (?:else )?(?:can|may|could|might|shall) (?:i|we) (?:{_HELP}|serve|be of)",
-    r"what can (?:i|we) (?:do|help)\b.{0,20}(?:for )?you",
+    rf"how (?:else )?(?:can|may|could|might|shall) (?:i|we) (?:{_HELP} you|be of|serve you|{_HELP}\W*$)",
+    r"how (?:can|may|could) (?:i|we) (?:help|assist)\b(?! (?:him|her|them|my|our))|what can (?:i|we) do for you",
     rf"(?:can|may|could|shall) (?:i|we) {_HELP} you",
-    rf"(?:any|some)thing (?:else )?(?:that )?(?:i|we) (?:can|could|may) (?:{_HELP}|do)",
+    rf"(?:any|some)thing (?:else )?(?:that )?(?:i|we) (?:can|could|may) (?:{_HELP} you|do for you|(?:{_HELP}|do) today)",
+    rf"anything else (?:that )?(?:i|we) can (?:{_HELP}|do)\b(?! (?:to|on|from|in|at|about|myself|ourselves|my)\b)",
     rf"(?:happy|glad|here|pleased|delighted|able|ready) to {_HELP} (?:you|with (?:that|this|your))",
     rf"{_I}{_ADVERBS}(?: be)?(?: here)?(?: love| like| happy| glad| pleased| delighted)?(?: to)? {_HELP} you",
-    rf"let (?:me|us) {_HELP} you|(?:be of|any) (?:further )?(?:assistance|service)\b",
-    r"(?:happy|glad) to help[!.]",
+    rf"let (?:me|us) {_HELP} you|be of (?:any |further |some )*(?:assistance|service)\b",
     (
         r"(?:(?<!work\s)(?<!worked\s)(?<!working\s)(?<!job\s)as|i am|i'm|being)(?: just| only)* (?:an?|your"
         r"|the) (?:\w+ )?(?:ai\b|virtual assistant|digital assistant"
         r"|ai assistant|language model|chat ?bot|bot\b|automated|(?:customer )?(?:service|support|care)"
         r" (?:agent|assistant|represent\w+|team))"
     ),
-    r"as (?:your|the) (?:\w+ )?assistant\b",
+    r"as (?:your|the) (?:\w+ )?assistant\b|your (?:virtual|digital|personal) assistant|this is \w+ (?:from|with) (?:the )?(?:\w+ )?(?:support|service|team)",
     (
         r"(?:thanks|thank you)(?: so much| very much)? for (?:contacting|calling|choosing|reaching out"
-        r"|getting in touch"
-        r"|bringing this|being a|your (?:interest|inquiry|enquiry|request|order|purchase|loyalty|booking|business"
-        r"|query"
-        r"|application|submission))"
+        r"|being a|your (?:interest|inquiry|enquiry|request|order|purchase|loyalty|booking|business"
+        r"|query|application|submission))"
     ),
-    rf"your [\w' -]{{3,40}} (?:has|have) (?:now |just |already |successfully )*been (?:successfully )?{_DONE}",
+    rf"your (?:\w+ ){{0,2}}{_THEIRS} (?:has|have) (?:now |just |already |successfully )*been (?:successfully )?{_DONE}",
+    rf"{_I}{_ADVERBS} (?:{_SERVE}|made a note)\b.{{0,60}}\byour (?:{_THEIRS}|file|record)\b",
     (
-        r"your (?!website|site|page|app|system|shop|store|colleague|team|company|service|support|link|advice)"
-        r"[\w' -]{3,40} (?:has|have) (?:now |just |already |successfully )*been \w{3,}(?:ed|sent|paid|found|made"
-        r"|put)\b"
-    ),
-    rf"{_I}{_ADVERBS} (?:{_SERVE}|made a note)\b.{{0,60}}\byour (?:{_THEIRS}|file|record|ticket)\b",
-    (
-        r"(?:i|we)(?:'ll| will|'ve| have| can|'m| am)(?: now| just| also| gladly)* (?:arrang|issu|process|send"
-        r"|initiat"
-        r"|offer|creat|schedul|provid|prepar)\w* (?:an?|the|another) (?:\w+ )?(?:replacement|refund|label|voucher"
+        r"(?:i|we)(?:'ll| will|'ve| have| can|'m| am)(?: now| just| also| gladly)* (?:arrang|issu|process"
+        r"|initiat|schedul|prepar)\w* (?:an?|the|another) (?:\w+ )?(?:replacement|refund|label|voucher"
         r"|discount|credit|technician|call-?back)"
     ),
-    (
-        rf"your {_THEIRS} (?:was|is|were|are|will|can|has|have|should)(?: be| been| still| now| not)* (?!late|missing"
-        rf"|wrong|down|broken|the|too|so|a\b)\w+"
-    ),
-    (
-        r"verify (?:you|who you are)\b|(?:what|which)(?:'s| is) your (?:postcode|zip|date of birth|birth\w*|surname"
-        r"|(?:last|first|full) name|budget)"
-    ),
-    r"have you (?:already |ever )?tried (?:\w+ing|to \w+)\b(?! me| us)",
-    r"ihre[rnms]? (?:bestell|kunden|auftrags|rechnungs|konto|vertrags|buchungs|versicherungs|telefon|sendungs)\w*",
-    r"(?:nennen|geben|teilen|senden|schicken|bestätigen|verraten) sie (?:mir|uns) (?:\w+ )?(?:ihren?|ihr)\b",
-    (
-        r"(?:ich|wir) (?:\w+ ){0,6}für sie (?:an|ein|um|vor|aus|nach|ab|zu\w*|\w+en|\w+ieren)\b|für sie (?:veranlasst"
-        r"|erledigt|gebucht|storniert|angelegt)"
-    ),
-    (
-        r"(?:votre|vos) (?:numéro de (?:commande|client|dossier|téléphone)|commande|compte|réservation|colis"
-        r"|demande|dossier)"
-        r"|je vais (?:\w+ )?(?:vérifier|annuler|traiter|procéder) votre|je (?:reste|suis) à votre (?:disposition"
-        r"|écoute)"
-    ),
-    (
-        r"su (?:número de (?:pedido|cliente|cuenta|reserva)|pedido|reserva|solicitud|reembolso)|(?:il"
-        r"|la) su[oa] (?:ordine"
-        r"|numero (?:cliente|d'ordine)|prenotazione|richiesta|pacco|rimborso)|(?:o )?seu (?:pedido"
-        r"|número de (?:pedido|cliente))"
-        r"|uw (?:bestel|klant)\w*"
-    ),
-    rf"your [\w' -]{{3,40}} (?:is|are) (?:now |all |successfully )+{_DONE}",
+    r"verify (?:you\b|who you are|your identity)|(?:what|which)(?:'s| is) your (?:postcode|zip|date of birth|birth\w*|surname)",
+    r"(?:ich|wir) (?:\w+ ){0,6}für sie (?:an|ein|um|vor|aus|nach|ab|zu\w*)\b|für sie (?:veranlasst|erledigt|gebucht|storniert"
+    r"|angelegt|geprüft|buchen|stornieren|anlegen|prüfen)",
+    r"je vais (?:\w+ )?(?:vérifier|annuler|traiter|procéder) votre",
+    rf"your (?:\w+ ){{0,2}}{_THEIRS} (?:is|are) (?:now |all |successfully )+{_DONE}",
     rf"{_I}{_ADVERBS} {_SERVE}\b.{{0,60}}\bfor you\b",
+    rf"(?:i|we)(?:'ve| have|'ll| will| can| am going to)?{_ADVERBS} (?:process|issu|initiat|approv|renew|register"
+    r"|activat|extend|upgrad|unlock|escalat)\w* (?:your|you)\b",
     (
-        rf"{_I}{_ADVERBS} (?:process|issu|initiat|approv|renew|schedul|arrang|register|submitt?|updat|activat"
-        rf"|extend|upgrad"
-        r"|unlock|escalat|review|verif)\w* (?:your|you)\b"
+        rf"(?:could|can|may|would|will) (?:you|i)(?: please| kindly)* (?:provide|share|confirm|give|have|tell|get|take"
+        rf"|verify)(?: me| us)?(?: with)? your {_OWNED}(?: \w+)? {_DATUM}"
     ),
-    (
-        rf"(?:could|can|may|would|will) (?:you|i)(?: please| kindly)* (?:provide|share|confirm|give|have|tell|get"
-        rf"|take"
-        rf"|verify)"
-        rf"(?: me| us)?(?: with)? your {_OWNED}"
-    ),
-    rf"(?:what|which)(?:'s| is| are)? your {_OWNED}",
-    rf"(?:i|we)(?:'ll| will|'d| would)?(?: also| still| just| only| first)* (?:need|require) your {_OWNED}",
-    (
-        r"(?:sorry|apologi[sz]e|apologies)(?: for| about)? (?:any|the|this|your) (?:inconvenience|frustration"
-        r"|trouble caused)"
-    ),
-    r"(?:i|we)(?: fully| completely| do| totally)* understand (?:your|how frustrating)",
-    (
-        r"we (?:\w+ )?(?:apologi[sz]e|look forward to (?:welcoming|seeing|serving|having|hearing from)|kindly ask"
-        r"|value your)"
-    ),
-    (
-        r"(?:sad|sorry) to see you (?:go|leave)|you qualify for|you(?:'re| are) (?:eligible|entitled)"
-        r"|valued (?:customer|member)"
-    ),
-    r"as a (?:loyal|valued) |(?:gesture of )goodwill|on your behalf|i'll be (?:your|assisting)",
-    r"(?:i|we)(?:'d| would)?(?: strongly| highly)? (?:recommend|suggest|advise)(?: that)? (?:you|\w+ing your)\b",
-    (
-        r"(?:i|we) can offer you|(?:may|can|could) (?:i|we) offer you|would you like (?:me|us) to (?!bring|come|send"
-        r"|pay|call)"
-    ),
-    r"(?:one of )?our (?:most popular|best ?sell\w+)|(?:our|the) (?:support |service )?team will\b",
-    (
-        r"let (?:me|us) (?:just |quickly )?(?:look (?:into|up)|check|pull up|process|see what i can do|find|verify"
-        r"|transfer)"
-        r"\b.{0,50}\b(?:for you|your)\b"
-    ),
-    (
-        r"let me know if you(?:'d| would)? (?:like me to|have any"
-        r"|need any(?:thing)? (?:other|else|more|further)"
-        r"|need (?:(?:any|further|more) )?(?:help|assist|info|support)|like (?:help"
-        r"|more))(?!.*from me)"
-    ),
-    r"(?:feel free to|don't hesitate to|do not hesitate to) (?:ask|reach out|contact|get in touch|call|write|let)",
-    r"(?:do|did) you have (?:any )?(?:other|more|further|additional) (?:question|concern|request)s?",
-    r"if you have (?:any )?(?:other|more|further|additional)? ?(?:questions|concerns)",
-    r"is there anything else (?:about .{1,40} )?(?:i|you(?:'d| would)? (?:like|want)|you need (?:help|assist))",
-    r"anything else you(?:'d| would) like (?:me|us|to know)",
-    (
-        rf"{_I}{_ADVERBS} (?:switched|signed|put|moved|added|booked|registered|transferred|upgraded|enrolled"
-        rf"|subscribed) you\b"
-    ),
-    r"(?:verify|confirm|check|validate) your (?:identity|details|account|data|information|eligibility)|maiden name",
-    r"(?:thanks|thank you) for (?:letting us know|providing|confirming|sharing your|waiting while|holding)",
-    (
-        r"(?:please )?(?:contact|call|visit|reach|write to|ask) (?:us|our)\b|enjoy your (?:visit|stay|trip|meal"
-        r"|flight"
-        r"|purchase|order)"
-    ),
-    r"let's (?:troubleshoot|get (?:this|that|you) (?:sorted|started|set up)|take a (?:closer )?look at your)",
+    rf"(?:what|which)(?:'s| is| are)? your {_OWNED} {_DATUM}",
+    rf"(?:i|we)(?:'ll| will|'d| would)?(?: also| still| just| only| first)* (?:need|require) your {_OWNED} {_DATUM}",
+    rf"please (?:\w+ )?(?:provide|share|confirm|give|tell|enter|state|send)(?: me| us)?(?: with)? your {_OWNED} {_DATUM}",
+    r"(?:i|we)(?: fully| completely| do| totally)* understand (?:your (?:concern|frustration|situation|worry|disappointment)"
+    r"|how (?:frustrating|annoying|upsetting))",
+    r"we (?:\w+ )?(?:apologi[sz]e|look forward to (?:welcoming|serving|having)|kindly ask|value your)",
+    r"(?:sad|sorry) to see you (?:go|leave)|valued (?:customer|member)",
+    r"as a (?:loyal|valued) \w+,? (?:you|we)\b|i'll be (?:your|assisting)",
+    rf"would you like (?:me|us) to (?:{_SERVE}|proceed|go ahead|explain|help|assist|walk|show|continue|compare|apply|select|calculate|tell you)",
+    r"(?:one of )?our (?:most popular|best ?sell\w+)|our (?:support|service|technical|billing|customer) (?:\w+ )?team will\b",
+    rf"let (?:me|us) (?:just |quickly )?(?:look (?:into|up)|check|pull up|process|find|verify|transfer)\b.{{0,50}}\b"
+    rf"(?:for you|your (?:\w+ )?{_THEIRS})\b",
+    r"(?:contact|visit) us\b|enjoy your (?:visit|stay|trip|meal|flight|purchase|order)",
+    r"you(?:'d| would) like me to (?:help|assist)|if you need (?:any )?(?:further |more |other )?(?:help|assistance|support)\b",
+    r"(?:glad|happy|pleased|delighted) to have you|look forward to seeing you again",
+    rf"let me know if you(?:'d| would) like me to (?:{_SERVE}|explain|help|assist|walk|show|continue)",
+    rf"votre {_FRENCH_THINGS} (?:a|est|sera|va)\b|(?:su|tu) {_SPANISH_THINGS} (?:ha sido|fue|será|está|se ha)\b",
+    rf"(?-i:Ihre?) {_GERMAN_THINGS} (?:wurde|ist|wird)\b|(?:il suo|la sua) {_ITALIAN_THINGS} (?:è|sarà)\b",
+    r"(?:o seu|a sua) (?:pedido|encomenda|reserva|conta|consulta|cartão|contrato|assinatura) (?:foi|está|será)\b"
+    r"|uw (?:bestelling|afspraak|rekening|abonnement|account|pakket) (?:is|wordt|werd)\b",
+    r"let's (?:troubleshoot|get (?:you) (?:sorted|started|set up))|to troubleshoot",
+    rf"{_I}{_ADVERBS} (?:switched|signed|put|moved|added|booked|registered|transferred|upgraded|enrolled|subscribed) you\b",
+    r"(?:thanks|thank you) for (?:letting us know|providing (?:the|your|that)|sharing your|waiting while|holding)",
     r"(?:wie|womit|was) (?:kann|darf|können|dürfen) (?:ich|wir) (?:ihnen|dir|für sie|euch)",
-    r"gerne? helfe (?:ich|wir) (?:ihnen|dir)|ihnen (?:\w+ )?(?:gerne? )?(?:zur verfügung|behilflich|weiterhelfen)",
-    (
-        r"(?:vielen dank|danke) für (?:ihre|deine) (?:anfrage|nachricht|bestellung|interesse)"
-        r"|haben sie (?:noch )?weitere fragen"
-    ),
-    r"benötige(?:n)? (?:ich|wir) (?:noch )?(?:ihren?|deinen?) |ich habe (?:ihren?|deinen?) \w+ \w+(?:t|en)\b",
-    r"con (?:mucho )?gusto (?:le|te) |en qué (?:le )?puedo ayudar|cómo puedo ayudar|gracias por (?:contactar|llamar)",
-    (
-        r"comment puis-je vous aider|en quoi puis-je|je (?:peux|vais) vous aider|merci (?:de nous avoir"
-        r"|pour votre (?:demande|intérêt))"
-    ),
-    r"come posso aiutar|in cosa posso|posso ajudar|como posso ajudar|hoe kan ik u helpen|waarmee kan ik",
-    r"(?:please )?accept our|(?:can|could) we do to (?:keep|help)",
-    r"kann ich .{0,30}für sie tun|ich habe (?:ihnen|dir) ",
-    rf"{_I}{_ADVERBS} looked (?:into|up|at) your",
+    r"gerne? helfe (?:ich|wir) (?:ihnen|dir)|ihnen (?:\w+ ){0,3}(?:behilflich|weiterhelfen)|kann ich .{0,30}für sie tun",
+    r"(?:vielen dank|danke) für (?:ihre|deine) (?:anfrage|bestellung|interesse|geduld)|haben sie (?:noch )?weitere fragen",
+    r"benötige(?:n)? (?:ich|wir) (?:noch )?(?:ihren?|deinen?) |(?:nennen|teilen|verraten|bestätigen) sie (?:mir|uns) (?:\w+ ){0,3}ihren?\b",
+    r"con (?:mucho )?gusto (?:le|te) |en qué (?:le |te )?puedo ayudar|cómo puedo ayudar|gracias por (?:contactar|llamar)",
+    r"(?:puedo|podemos|voy a) ayudar(?:le|te|les)\b|(?:posso|possiamo) aiutar(?:la|ti|vi)\b|(?:posso|podemos) ajudá?-?l[oa]\b",
+    r"comment (?:puis-je|est-ce que je peux) vous aider|en quoi puis-je|je (?:peux|vais|serais ravie? de) vous aider"
+    r"|merci (?:de nous avoir|pour votre intérêt)",
+    r"come posso aiutar|in cosa posso|posso ajudar|como posso ajudar|hoe kan ik u helpen|waarmee kan ik|kan ik u (?:verder )?helpen",
+    r"(?:please )?accept our|(?:can|could) we do to (?:keep|help) you|your mother's maiden name",
 )
 _WEAK = (
+    r"(?:sorry|apologi[sz]e|apologies)(?: for| about)? (?:any|the|this|your) (?:inconvenience|frustration|trouble caused)",
+    r"gesture of goodwill|on your behalf|you qualify for|you(?:'re| are) (?:eligible|entitled)|happy to help[!.]",
+    rf"your (?:\w+ ){{0,2}}{_THEIRS} (?:was|is|were|are|will|can|has|have|should)(?: be| been| still| now| not)* (?!late|missing"
+    r"|wrong|down|broken|the|too|so|a\b)\w+",
+    r"your [\w' -]{3,40} (?:has|have) (?:now |just |already |successfully )*been (?:successfully )?(?:\w{3,}ed|sent|paid|made|put)\b",
+    r"have you (?:already |ever )?tried (?:\w+ing|to \w+)\b(?! me| us)|let me know if you(?:'d| would)? like me to",
+    r"(?:i|we)(?:'d| would)?(?: strongly| highly)? (?:recommend|suggest|advise)(?: that)? (?:you (?!refund|send|give|pay|put|replace"
+    r"|cancel|change|fix|look|waive|train|hire|talk|call|let|offer)|\w+ing your)",
+    r"(?:i|we) can offer you|(?:may|can|could) (?:i|we) offer you|(?:i|we)(?:'ll| will|'ve| have)(?: \w+)? (?:send|sent|offer\w*|provid\w*) "
+    r"(?:you )?(?:an?|the|another) (?:\w+ )?(?:replacement|refund|label|voucher|discount|credit|link|code)",
+    r"let me know if you (?:have any|need any(?:thing)?(?: \w+)?|need)\b(?!.*\b(?:details?|documents?|info\w*|photos?|pictures?|from)\b)",
+    r"(?:feel free to|don't hesitate to|do not hesitate to) (?:ask|reach out|contact|get in touch|call|write|let)(?! me (?:at|on|if|under))",
+    r"(?:do|did) you have (?:any )?(?:other|more|further|additional) (?:question|concern|request)s?(?! for (?:me|us))"
+    r"|if you have (?:any )?(?:other|more|further|additional)? ?(?:questions|concerns)",
+    r"(?:is there )?anything else (?:you(?:'d| would)? (?:like|want)|you need (?:help|assist))|any further (?:assistance|questions)\?",
+    r"(?:verify|confirm|check|validate) your (?:details|account|data|information|eligibility)",
+    r"(?:thanks|thank you) for (?:confirming|bringing this|getting in touch)|please (?:call|reach|write to|ask) (?:us|our)\b",
+    rf"(?:{_I}{_ADVERBS}) (?:schedul|arrang|submitt?|updat|review|verif)\w* (?:your|you)\b|{_I}{_ADVERBS} looked (?:into|up|at) your",
+    rf"(?:need|require) your {_OWNED}\b|(?:provide|share|confirm)(?: me| us)?(?: with)? your {_OWNED}\b",
+    r"(?-i:Ihre[rnms]?) (?:bestell|kunden|auftrags|konto|vertrags|buchungs|versicherungs|telefon|sendungs)(?:nummer|daten)\b",
+    r"(?:geben|senden|schicken) sie (?:mir|uns) (?:\w+ )?(?-i:Ihren?|Ihr) (?:kunden|bestell|adresse|geburts|namen?|telefon|vertrag|auftrag)|ich (?:schaue|prüfe|sehe) (?:\w+ )*nach",
+    r"ich habe (?:ihren?|deinen?) (?:bestellung|termin|auftrag|konto|buchung|vertrag|antrag|ticket|anfrage|rückgabe) \w+(?:t|en)\b",
+    r"(?:votre|vos) (?:numéro de (?:commande|client|dossier|téléphone)|commande|compte|réservation|colis|dossier|abonnement"
+    r"|remboursement)\b",
+    r"n'hésitez pas|(?:reste|suis|restons) à votre écoute",
+    r"\b(?:su|tu) (?:número de (?:pedido|cliente|cuenta|reserva)|pedido|cuenta|solicitud|reembolso)\b|no dude en",
+    r"(?:il|la) su[oa] (?:ordine|nome|numero|prenotazione|richiesta|pacco|rimborso)|non esiti"
+    r"|(?:o |a )?(?:seu|sua) (?:pedido|número|encomenda|conta)|uw (?:bestelling|klantnummer|rekening|account)",
+    r"me (?:puede|podría|puedes) (?:indicar|dar|decir|facilitar|proporcionar) su|mi può (?:dire|dare|fornire)|pode (?:indicar|dizer)-me o seu"
+    r"|pourriez-vous me (?:donner|indiquer|communiquer|fournir) (?:votre|vos)",
+    r"team will (?:be|get|contact|call|review|look|process|reach|take|send|check|assist|help)\b",
     (
         r"(?:has|have) been (?:successfully |now |already )?(?:resolved|fixed|processed|completed|updated|cancell?ed"
         r"|confirmed|refunded"
@@ -260,7 +226,7 @@ _WEAK = (
     (
         r"(?:once|when|after|before|as soon as|since|if) you(?:'ve|'d| have| had)? (?!like|want|need|could|can|agree"
         r"|don't|do not|see|ask|prefer|"
-        r"would|mind|wish|know|must|look|think|had|have|send|give|tell|get)\w+"
+        r"would|mind|wish|know|must|look|think|had|have|send|give|tell|get|it\b|that|one\b|any|the\b|them|some)\w+"
     ),
     (
         r"you(?:'re| are) (?:covered|eligible|entitled|insured|all set|registered|welcome to)|you(?:'ll"
@@ -317,7 +283,7 @@ _WEAK = (
         r"(?:when|where|how) (?:did|do|would|will) you (?:buy|purchase|notice|like|be|want|plan|use)|for (?:security"
         r"|verification)"
     ),
-    r"you're (?:very |most )?welcome[!.] .+|no problem(?: at all)?[!,.] .*\b(?:you|your)\b",
+    r"you're (?:very |most )?welcome(?=[!.] \S)|no problem(?: at all)?(?=[!,.] .*\b(?:you|your)\b)",
     (
         rf"(?:may|can|could) i (?:please )?(?:have|get|ask for|take|know) your|(?:what|which)(?:'s| is"
         rf"| are) your {_DATA}"
@@ -374,7 +340,10 @@ _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i'd|i'll|i've|me|my|mine|we|us|our|ours)
 _ASKS_AGENT = re.compile(
     r"\b(?:can|could) you (?!tell|share|confirm|provide|describe|give|verify|send (?:me|us|your))\w+", re.IGNORECASE
 )
-_MINE = re.compile(r"\b(?:my\s+\w|mine\b)", re.IGNORECASE)
+_MINE = re.compile(
+    r"\b(?:my\s+\w|mine\b|(?:meine?[rnms]?|mon|ma|mes|mi|mis|mio|mia|meu|minha|mijn)\s+(?!name\s+ist|nombre\s+es)\w)",
+    re.IGNORECASE,
+)
 _WE = re.compile(r"\b(?:we|our|us|ours)\b", re.IGNORECASE)
 _INSTITUTION = re.compile(
     r"\bour\b|\b(?:to|with|contact|let|joining|choosing|tell|leave|visit|join|call) us\b"
@@ -391,10 +360,12 @@ _OWN_MATTER = re.compile(
     r"|accounting|department|users|staff|employees)\b"
     r"|(?<!let )(?<!tell )(?<!from )\bme\b|\b(?:my|mine|yes|no|yeah|nope)\b"
     r"|\bi\b(?!(?:'ll|'ve| will| can| have \w+ed| understand| see\b| recommend| suggest| advise| offer))"
+    r"|\b(?:i'll|i will) (?:sleep|think|pay|wait|ask|pick|buy|want|come|keep|stay|use)\b"
     r"|\bwe\b(?!(?:'ll| will| recommend| suggest| advise| offer| regret| kindly| provide| wish))",
     re.IGNORECASE,
 )
 """Words of somebody who speaks of himself, other than of work for somebody else."""
+_MIN_VALUE = 3
 _SHORT = 7
 _LONG = 9
 
@@ -412,31 +383,36 @@ class Speakers(NamedTuple):
     """Messages of the agent."""
     facts: tuple[str, ...] = ()
     """Names of the facts that the user holds."""
+    values: tuple[str, ...] = ()
+    """Values of these facts."""
 
 
 def find_reversed_role(message: str, speakers: Speakers) -> str | None:
     """Return the part of a message in which its writer serves the other side; `None` if the roles are in order."""
     text = without_quotations(message)
-    weight, found = 0.0, ""
+    weight, strongest, found = 0.0, 0.0, ""
     is_asked = bool(speakers.other) and bool(open_requests(speakers.other[-1]))
     is_offering = any(_OFFERS.search(own) for own in speakers.own)
+    spans: list[range] = []
     for patterns, size in ((_strong, 1.0 if is_offering else 2.0), (_weak, 1.0)):
         for pattern in patterns:
             match = pattern.search(text)
-            if match:
-                weight += size
+            if match and not any(match.start() in span or span.start in range(*match.span()) for span in spans):
+                spans.append(range(*match.span()))
+                weight, strongest = weight + size, max(strongest, size)
                 found = found or match[0]
     for thing in _owned_things(text, speakers):
         weight += 1.0
         found = found or f"your {thing}"
-    if speakers.other and _INSTITUTION.search(text) and not any(_WE.search(own) for own in speakers.own):
+    if _is_institution(text, speakers):
         weight += 1.0
         found = found or "we"
     weight += 1.0 if any(_is_status(text, thing) for thing in _owned_things(text, speakers)) else 0.0
-    if is_asked and not _is_own_matter(text):
+    if (is_asked or (weight and len(words(text)) > _LONG)) and not _is_own_matter(text, speakers):
         weight += 1.0
-    weight -= 1.0 if _MINE.search(text) else 0.0
-    weight -= 0.5 if _ASKS_AGENT.search(text) else 0.0
+    if strongest < REVERSED:
+        weight -= 1.0 if _MINE.search(text) else 0.0
+        weight -= 0.5 if _ASKS_AGENT.search(text) else 0.0
     if weight and _is_information(text):
         weight += 0.5
     return " ".join(found.split()) if weight >= REVERSED else None
@@ -465,9 +441,21 @@ def _is_status(text: str, thing: str) -> bool:
     )
 
 
-def _is_own_matter(text: str) -> bool:
-    """Tell whether a message may answer a question: it is short, speaks of its writer, or does not tell something."""
-    return len(words(text)) < _SHORT or is_declined(text) or _OWN_MATTER.search(text) is not None
+def _is_own_matter(text: str, speakers: Speakers) -> bool:
+    """Tell whether a message may be a user's: it is short, asks, speaks of its writer, tells a fact, or declines."""
+    if len(words(text)) < _SHORT or is_declined(text) or _OWN_MATTER.search(text) is not None:
+        return True
+    is_telling = any(squeeze(value) in squeeze(text) for value in speakers.values if len(value) >= _MIN_VALUE)
+    return is_telling or all(is_question(part) for part in sentences(text))
+
+
+def _is_institution(text: str, speakers: Speakers) -> bool:
+    """Tell whether a message speaks for several people, though its writer was one so far."""
+    if not speakers.other or not _INSTITUTION.search(text) or any(_WE.search(own) for own in speakers.own):
+        return False
+    ours = {match.casefold() for match in re.findall(r"\bour (\w+)", text, re.IGNORECASE)}
+    yours = {match.casefold() for part in speakers.other for match in _YOUR.findall(plain(part))}
+    return not ours & yours
 
 
 def _is_information(text: str) -> bool:
