@@ -247,7 +247,7 @@ _DECLINED = re.compile(
     r"|wait|moment|(?:a|one)\s+(?:second|minute)|sec|hold\s+on|hang\s+on|let\s+me|why|somewhere|somebody|someone"
     r"|some|whatever|sorry|afraid"
     r"|yet|still|handles?|entered|knows?|nicht|kein\w*|nie|weiß|leider|später|pas|aucune?|jamais|sais|désolée?"
-    r"|tampoco|sé|sin|ningun[oa]?|não|nem|sei|senza|nessun\w*|geen|niet|weet|inte|ingen|vet|nie|nei)\b",
+    r"|tampoco|sé|sin|ningun[oa]?|não|nem|sei|senza|nessun\w*|non|né|saprei|ricordo|recuerdo|acuerdo|lembro|ni\s+idea|nem\s+ideia|ignore|souviens|geen|niet|weet|inte|ingen|vet|nie|nei)\b",
     re.IGNORECASE,
 )
 """Words of somebody who does not tell a value, or not yet."""

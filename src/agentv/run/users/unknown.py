@@ -57,8 +57,13 @@ _TYPES: tuple[tuple[frozenset[str], FactType], ...] = (
     (_NUMBER_KEYS, "number"),
     (_PERSON_KEYS, "person"),
 )
+_ASKING = (
+    r"(?:^\W*|[,;:.!?\u00bf]\s*|\b(?:and|or|but|also|so|since|until|till|by|from|for|to|at|about|exactly|please|und|oder|bis|seit|ab"
+    r"|et|ou|depuis|pour|y|o|desde|hasta|e|da|per|en|sinds|tell\s+(?:me|us)|know|remember|recall|say|need)\s+)"
+)
+"""Places at which a word such as `when` asks, in contrast to "text you when it is done"."""
 _QUESTION_FORMS = tuple(
-    (keys, re.compile(rf"\b(?:{form})\b", re.IGNORECASE))
+    (keys, re.compile(rf"{_ASKING}(?:{form})\b", re.IGNORECASE))
     for keys, form in (
         (_DATE_KEYS, r"when|since when|what (?:date|day|time|year)|which (?:date|day|year)|wann|quand|cuándo|quando"),
         (frozenset(("age", "alter", "edad")), r"how old|wie alt|quel âge|cuántos años"),
@@ -66,7 +71,7 @@ _QUESTION_FORMS = tuple(
             word_set(
                 "price cost amount fee total deposit limit budget salary income refund rate balance value montant"
             ),
-            r"how much|charge|charged|pay|paid|cost|wie viel|combien|cuánto|quanto",
+            r"how much|what (?:did|do|does|have|were) (?:\w+ )?(?:charged?|pay|paid|cost)|wie viel|combien|cuánto|quanto",
         ),
         (
             word_set("size length height width weight distance depth area mileage"),
@@ -77,7 +82,7 @@ _QUESTION_FORMS = tuple(
             word_set("place location address city town street store shop dealer seller venue site country"),
             r"where|wo|où|dónde|dove|onde",
         ),
-        (_PERSON_KEYS, r"who|whose|name|called|wer|qui|quién|chi"),
+        (_PERSON_KEYS, r"who|whose|wer|qui|quién|chi|(?:what|how)(?:'s| is| are| was) (?:\w+ )?(?:name|called)"),
     )
 )
 _BIRTH = word_set("birth birthday birthdate dob geburtstag geburtsdatum naissance nacimiento nascita")
@@ -98,7 +103,7 @@ _TIME_WORDS = re.compile(
 _GENERIC = word_set(
     "name names number no nr id code date day time year type kind address amount reference ref details data size "
     "status "
-    "nummer datum numéro número nombre nom"
+    "nummer datum numero nombre nom fecha data codigo codice code"
 )
 """Words of a fact's name that are also words of other facts' names."""
 _FILLERS = word_set(
@@ -118,7 +123,9 @@ _EVADED = re.compile(
     r"|came\s+with|does\s+that|threw|thrown|left)\b|\b(?:what|where|how|whether)\b|\byou(?:'d|\s+would|\s+could"
     r"|\s+should|\s+can)?\s+(?:tell|see|have|know)\b"
     r"|\b(?:whichever|whatever|whoever|same\s+as|as\s+(?:last|always|usual)|the\s+usual|if\s+only|remember|recall)\b"
-    r"|\b(?:any|either|both|doesn't\s+matter|up\s+to\s+you|you\s+choose|surprise)\b",
+    r"|\b(?:any|either|both|doesn't\s+matter|up\s+to\s+you|you\s+choose|surprise|gift|present|impossible|blank|private|personal|decid\w+"
+    r"|expert|worn|faded|scratch\w*|missing|unreadable|between|same|standard|usual|normal|question|matter|beyond|mystery|secret"
+    r"|own\s+business|all\s+i\s+(?:know|have|can)|only\s+thing)\b",
     re.IGNORECASE,
 )
 """Statements of somebody who speaks of a fact and does not tell its value."""
@@ -126,9 +133,34 @@ _FOREIGN_SCRIPT = re.compile(r"[\u0370-\u1cff\u2e80-\ud7ff\uf900-\ufaff]")
 """Letters of languages in whose texts no statement is understood."""
 _NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'-]+")
 """A name within a sentence."""
+_HEDGE = re.compile(
+    r"\b(?:i(?:'d|\s+would)?\s+(?:say|think|guess|believe|suppose)|if\s+i\s+remember\s+\w+|as\s+far\s+as\s+i\s+know)\b", re.IGNORECASE
+)
+"""Words of somebody who tells a value without being sure."""
+_PRONOUN = re.compile(
+    r"(?:\b(?:i|me|my|we|you|it|he|she|they|ich|mir|mich|da|je|j|me|moi|yo|mi|io|ik|eu|lo|si|se|l)\b|n/a|^(?:pass|skip|dunno|idk|tbd|tba"
+    r"|boh|hm+|hmm+|next|phew|wow|oops|none|sorry|well|surprise)$)",
+    re.IGNORECASE,
+)
+"""Words of a sentence, in contrast to a name or a description without a verb, and interjections."""
+_TELLING = re.compile(
+    r"^(?:(?:yes|yeah|yep|sure|oh|well|and|so|ja|oui|s\u00ed|s\u00ec|sim)\s+)*(?:"
+    r"(?:it|that|this|he|she|they|there|the\s+\w+|my\s+[\w\s]{2,30}?|one\s+of\s+\w+)(?:'s|'re|\s+(?:is|are|was|were|says|would\s+be))\s+(?!\w+(?:ed|en)\b)"
+    r"|(?:i|we|he|she|they)(?:'m|'re|\s+(?:am|are))\s+(?:with|at|on|an?|using|allergic|from|in)\b"
+    r"|(?:i|we|he|she|they)(?:'ve|'s)?\s+(?:have|has|got|use|used|paid|bought|took|drive|own|chose)\s+"
+    r"|because\b|weil\b|parce\b|porque\b|perch\u00e9\b"
+    r"|es\s+ist\s|das\s+ist\s|c'est\s|es\s+(?:un|una|de|el|la)\s|\u00e8\s|j'ai\s|ich\s+habe\s|wir\s+haben\s|tengo\s|ho\s|tenho\s"
+    r"|.{0,30}\b(?:bought|used|got|ordered|paid|lost|left|saw)\s+(?:\w+\s+)?(?:at|in|from|with|via|on)\s|.{0,30}\bpaid\s+by\s)",
+    re.IGNORECASE,
+)
+"""Beginnings of sentences that tell what something is."""
+MAX_BARE = 4
+"""Words of an answer that is no sentence."""
 MAX_PLAIN = 10
 """Words of an answer that tells a value without a name, in contrast to a remark about it."""
 _CLAUSES = re.compile(r"[,;.!?]\s+|\s[-\u2013\u2014]\s|\.\.\.|\u2026")
+_PARTS = re.compile(r"[?,;]\s*|\s(?:and|or|und|oder|et|ou|y|e|en|of)\s")
+"""Ends of the parts of a question that ask for one thing each."""
 MAX_ASKED = 8_000
 """Characters at the end of an agent's message in which questions are looked for."""
 _PLACE = re.compile(
@@ -215,12 +247,14 @@ def _asks_for(answer: str, name: str, fact: Fact, facts: dict[str, Fact]) -> boo
     is_custom = {pattern.casefold() for pattern in fact.asked} != set(words(name.replace("_", " ")))
     if _shares_stem(specific, asked) or ((is_custom or not specific) and is_asked(fact, asked)):
         return True
-    if any(is_asked(other, asked) for other in facts.values() if other.value is not None):
-        return False  # "your full name" asks for the name that is known, and not for that of the dentist
     form = _form_of(name)
-    if _shares_stem(labels, asked) or is_asked(fact, asked):
-        return True
-    return form is not None and bool(form.search(asked)) and not any(_form_of(o) is form for o in facts if o != name)
+    is_only = form is not None and not any(_form_of(other) is form for other in facts if other != name)
+    for clause in _PARTS.split(asked):
+        if any(is_asked(other, clause) for other in facts.values() if other.value is not None):
+            continue  # "your full name" asks for the name that is known, and not for that of the dentist
+        if _shares_stem(labels, clause) or is_asked(fact, clause) or (is_only and form is not None and form.search(clause)):
+            return True
+    return False
 
 
 def _shares_stem(labels: Iterable[str], asked: str) -> bool:
@@ -245,10 +279,19 @@ def _tells_value(text: str, kind: FactType, known: KnownValues, heard: set[str],
     if kind == "date":
         is_hour = any(number > 1 and not known.has_number(number) for number in told_numbers(text))
         return is_hour or any(not set(words(match[0])) <= heard for match in _TIME_WORDS.finditer(text))
-    new = content_words(text) - heard - _FILLERS
-    is_named = any(word.casefold() in new for word in _NAME.findall(plain(text)))
-    is_plain = is_named or len(words(text)) <= MAX_PLAIN
-    return bool(new) and is_plain and not _FOREIGN_SCRIPT.search(text) and not _EVADED.search(plain(text))
+    return any(_is_answer(part, heard) for part in _CLAUSES.split(_HEDGE.sub(" ", plain(text))))
+
+
+def _is_answer(part: str, heard: set[str]) -> bool:
+    """Tell whether a part of a message has the form of an answer that names something which was not mentioned yet."""
+    part = part.strip(" .,;:!")
+    new = content_words(part) - heard - _FILLERS
+    if not new or _FOREIGN_SCRIPT.search(part) or _EVADED.search(part):
+        return False
+    is_named = any(word.casefold() in new for word in _NAME.findall(part))
+    size = MAX_PLAIN if re.match(r"an?\s", part, re.IGNORECASE) else MAX_BARE
+    is_bare = len(words(part)) <= size and not _PRONOUN.search(part) and not all(word.endswith("ly") for word in new)
+    return is_named or is_bare or (len(words(part)) <= MAX_PLAIN and _TELLING.search(part) is not None)
 
 
 def _is_stated(text: str, name: str, heard: Iterable[str]) -> bool:
