@@ -24,6 +24,8 @@ from agentv.matching.values import (
     values_of,
 )
 
+_LONG_PHONE = 11
+_PHONE_START = re.compile(r"[+(0]")
 _DIGIT_GROUPS = re.compile(r"\+?\d(?:[\d()/. ,-]*\d)?")
 _ASKS_WHEN = re.compile(
     r"\b(?:when|date|day|deadline|expir\w+|due|until|since|wann|datum|quand|cuándo|quando)\b", re.IGNORECASE
@@ -43,6 +45,13 @@ _ASKS_VALUE = re.compile(
     re.IGNORECASE,
 )
 """Words of a question that asks for a value, in contrast to one for a yes or no."""
+_ASKING_PARTS = re.compile(r"[?.!,;]\s|\s(?:and|or|und|oder|et|ou|y|e|en)\s")
+_ASKS_WORDS = re.compile(
+    r"\b(?:who|whose|why|wer|warum|pourquoi|qui\u00e9n|perch\u00e9)\b|\b(?:which|what)(?:'s|\s+is)?\s+(?:\w+\s+)?(?:doctor|dentist|person"
+    r"|colou?r|brand|flavou?r|browser|language|country|material|landlord|manager|colleague|driver|reason)\b",
+    re.IGNORECASE,
+)
+"""Words of a question whose answer is no number and no date."""
 _FRAGMENT = re.compile(
     r"(?:^|[.!?]\s+)(?!(?:is|are|was|were|do|does|did|have|has|can|could|will|would|shall|should|may|ok|okay"
     r"|right|done|ready"
@@ -73,8 +82,11 @@ _CORRECTED = re.compile(
     r"\b(?:no,? sorry|sorry|i mean|i meant|mixed that up|correction|scratch that|wait)\b", re.IGNORECASE
 )
 """Words of somebody who corrects a value in the same message."""
-_SENTENCES = re.compile(r"(?<!\bi\.e\.)(?<!\be\.g\.)(?<=[.!?])\s+|[\n;]")
-_CLOCK = re.compile(r"(?P<hour>[0-2]?\d|3[01])[.](?P<minute>[0-5]\d)")
+_SENTENCES = re.compile(
+    r"(?<!\bi\.e\.)(?<!\be\.g\.)(?<=[.!?])(?!(?<=\d\.)\s+(?i:jan|feb|m[aä]r|apr|ma[iyj]|jun|jul|aug|sep|o[kc]t|nov|de[zc]))\s+|[\n;]"
+)
+"""Ends of sentences: not the dot of "28. September"."""
+_CLOCK = re.compile(r"(?P<hour>[0-2]?\d|3[01])(?:[.]?(?P<minute>[0-5]\d)|[.](?P<month>\d))")
 SMALL_ANSWER = 12
 """The same in the answer to a question for a number."""
 MAX_FACTOR = 31
@@ -155,6 +167,8 @@ class KnownValues:
             return (
                 is_written or self._is_shifted(value, is_exact=is_exact) or (not is_exact and self._is_in_range(value))
             )
+        if value.kind == "number" and self._is_day(value.text):
+            return True
         if self._is_part(value) or self._is_clock(value) or self._is_between(value):
             return True
         return value.number is not None and self._is_derived(value.number, is_about=value.is_about, is_exact=is_exact)
@@ -198,7 +212,7 @@ class KnownValues:
     def _knows_parts(self, text: str) -> bool:
         """Tell whether a value is put together from known words: a name and the domain of its address."""
         parts = _PARTS.findall(text.casefold())
-        return len(parts) > 1 and all(re.search(rf"(?<![^\W_]){part}(?![^\W_])", self._folded) for part in parts)
+        return all(re.search(rf"(?<![^\W_]){part}(?![^\W_])", self._folded) for part in parts)
 
     def _is_in_range(self, value: TextValue) -> bool:
         """Tell whether a time lies between known ones, so that it may be a choice."""
@@ -233,8 +247,10 @@ class KnownValues:
                 known.startswith(digits)
                 or known.endswith(digits)
                 or (len(digits) >= _MIN_ID and digits in known)
-                or (len(digits) >= MIN_PHONE and known.endswith(digits.lstrip("0")))
-                or (len(known) >= MIN_PHONE and digits.endswith(known.lstrip("0")))
+                or (
+                    (_PHONE_START.match(value.text) is not None or len(digits) >= _LONG_PHONE)
+                    and _is_same_phone(digits, known)
+                )
                 for known in self._digits
             )
         return len(plain) >= _MIN_ID and any(plain in known for known in self._letters)
@@ -244,9 +260,13 @@ class KnownValues:
         match = _CLOCK.fullmatch(value.text)
         if match is None:
             return False
-        hour, minute = int(match["hour"]), match["minute"]
+        hour, minute = int(match["hour"]), match["minute"] or f"0{match['month']}"
         is_day = f"day:{int(minute):02d}-{hour:02d}" in self._keys
         return is_day or any(f"time:{hour + half:02d}:{minute}" in self._keys for half in (0, 12))
+
+    def _is_day(self, text: str) -> bool:
+        """Tell whether eight digits are a known date."""
+        return bool(re.fullmatch(r"(?:19|20)\d{6}", text)) and f"day:{text[4:6]}-{text[6:]}" in self._keys
 
     def _is_next(self, value: TextValue) -> bool:
         """Tell whether an id is the one before or after a known id."""
@@ -268,7 +288,8 @@ class KnownValues:
             return True
         if is_exact:
             given = (1.0, *self._given)
-            return any(_is_equal(number, a + b) or _is_equal(number, abs(a - b)) for a, b in combinations(given, 2))
+            pairs = combinations(given, 2)
+            return any(_is_equal(number, other) for a, b in pairs for other in (a + b, abs(a - b), a * b))
         is_next = any(len(digits) >= _MIN_ID and abs(number - float(digits)) == 1 for digits in self._digits)
         is_pair = any(self._is_pair(number, a, b) for a, b in combinations(numbers, 2))
         return is_next or is_pair or self._is_derived_twice(number, numbers)
@@ -310,11 +331,14 @@ class KnownValues:
 
         `request` is the message that it answers: a value in answer to a question is told as it is, and not worked out.
         """
-        is_value = _ASKS_VALUE.search(request) is not None or _FRAGMENT.search(request) is not None
-        is_asked = is_value and _ASKED.search(request) is not None
+        asked = _asked_values(request)
+        is_asked = asked > 0
         found: list[TextValue] = []
+        told = 0
         for number, sentence in enumerate(_SENTENCES.split(text)):
-            is_exact = is_asked and not _INFERRED.search(sentence)
+            # What follows the answer is a remark.
+            is_exact = told < asked and not _INFERRED.search(sentence)
+            told += sum(self.knows(value, is_exact=True) for value in values_of(sentence) if value.kind != "quotation")
             first = sentence.partition(", ")[0]
             is_plain = is_asked and not _INFERRED.search(first)
             is_idea = "?" in sentence
@@ -390,6 +414,19 @@ class KnownValues:
             other.kind == value.kind and self.knows(other, is_exact=True)
             for other in values_of(after[correction.end() :])
         )
+
+
+def _asked_values(request: str) -> int:
+    """Return how many values a message of the other side asks for at most."""
+    if not _ASKED.search(request):
+        return 0
+    parts = [part for part in _ASKING_PARTS.split(request) if not _ASKS_WORDS.search(part)]
+    return sum(_ASKS_VALUE.search(part) is not None for part in parts) or int(_FRAGMENT.search(request) is not None)
+
+
+def _is_same_phone(digits: str, known: str) -> bool:
+    """Tell whether two numbers of phones end with the same digits: the code of the country may be missing."""
+    return min(len(digits), len(known)) >= MIN_PHONE and digits[-MIN_PHONE:] == known[-MIN_PHONE:]
 
 
 def _ordinal(key: str) -> int:

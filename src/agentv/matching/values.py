@@ -56,6 +56,20 @@ _WORD_DATES = tuple(
         rf"{_MONTH}\s+(?:the\s+)?{_DAY}(?![:.]?\d)(?:,?\s+{_YEAR})?",
     )
 )
+_ORDINALS = {
+    word: number
+    for number, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
+        "sixteenth seventeenth eighteenth nineteenth twentieth".split(),
+        start=1,
+    )
+} | {"thirtieth": 30}
+_WORD_DAY = re.compile(
+    rf"\b(?P<before>{_MONTH.replace('?P<month>', '?:')}\s+(?:the\s+)?)?(?:(?P<tens>twenty|thirty)[-\s])?(?P<one>{'|'.join(_ORDINALS)})"
+    rf"\b(?P<after>\s+(?:of\s+)?{_MONTH.replace('?P<month>', '?:')}(?!\w))?(?(before)|(?(after)|(?!)))",
+    re.IGNORECASE,
+)
+"""A day that is written as a word, beside its month."""
 _TIME = re.compile(
     r"(?<![\w.:,/-])(?P<hour>[01]?\d|2[0-4])"
     r"(?:(?:[:.h](?P<minute>[0-5]\d)(?::[0-5]\d)?)?\s?(?P<half>[ap]\.?m\b\.?)"
@@ -73,9 +87,11 @@ _TOKEN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9]|[-_#/:.](?=[A-Za-z0-9]))*")
 _NUMBER = re.compile(r"\d{1,3}(?:[ ,.'\u00a0\u202f]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d{1,300}(?:[.,]\d{1,300})?")
 _PHONE = re.compile(
     r"(?<![\w.])(?:\+?\(?\d{1,5}(?:[ ()/.-]{1,3}\d{1,5}){2,}|(?:\+|00)\d{1,3}(?:[ ()/.-]{1,3}\d{1,9}){1,5}"
-    r"|0\d{2,5}[ /-]{1,2}\d{5,9})(?!\w)"
+    r"|\(?0\d{2,5}\)?[ /-]{1,2}\d{5,9})(?!\w)"
 )
-_SPELLED = re.compile(r"(?<!\w)[A-Za-z0-9](?:(?:\s*[,-]\s*|\s+|\s*\.\.+\s*)[A-Za-z0-9](?!\w)){3,}")
+_SPELLED = re.compile(r"(?<![\w'])[A-Za-z0-9](?:(?:\s*[,-]\s*|\s+|\s*\.\.+\s*)(?!I\s+[a-z])[A-Za-z0-9](?!\w)){3,}")
+_MEASURES = re.compile(r"(?:\d+\s?[mgl]\s?)+", re.IGNORECASE)
+"""Single digits with their units: "5 m 4 m"."""
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|e|er|ème|ish|s|x)", re.IGNORECASE)
 _SCALES = {"k": 1e3, "thousand": 1e3, "grand": 1e3, "m": 1e6, "mio": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
 _SCALE = re.compile(r"\s?(?:k|thousand|grand|mio|million|bn|billion)\b|m(?=\s|$|[.,!?])", re.IGNORECASE)
@@ -194,7 +210,11 @@ def find_values(text: str) -> list[TextValue]:
     rest, times = _take(_TIME, rest)
     values += [_time(match) for match in times]
     rest, spelled = _take(_SPELLED, rest)
-    values += [_spelled(match[0]) for match in spelled if any(char.isdigit() for char in match[0])]
+    for match in spelled:
+        if _MEASURES.fullmatch(match[0]):
+            rest += f" {match[0]}"
+        elif any(char.isdigit() for char in match[0]):
+            values.append(_spelled(match[0]))
     rest, phones = _take(_PHONE, rest)
     for match in phones:
         digits = digits_of(match[0])
@@ -214,18 +234,27 @@ def _take(pattern: re.Pattern[str], text: str) -> tuple[str, list[re.Match[str]]
 
 def _take_dates(text: str) -> tuple[str, list[TextValue]]:
     dates = []
+    text = _WORD_DAY.sub(_day_of_words, text)
     text, matches = _take(_ISO_DATE, text)
     dates += [_date(match[0], [(match[1], match[2], match[3])]) for match in matches]
     text, matches = _take(_SHORT_DATE, text)
     for match in matches:
-        year = match[4] if len(match[4]) > 2 else f"20{match[4]}"  # noqa: PLR2004 - digits of a year
-        dates.append(_date(match[0], [(year, match[3], match[1]), (year, match[1], match[3])]))
+        years = (match[4],) if len(match[4]) > 2 else (f"20{match[4]}", f"19{match[4]}")  # noqa: PLR2004 - a whole year
+        orders = ((match[3], match[1]), (match[1], match[3]))
+        dates.append(_date(match[0], [(year, *order) for year in years for order in orders]))
     for pattern in _WORD_DATES:
         text, matches = _take(pattern, text)
         for match in matches:
             found = match.groupdict()
             dates.append(_date(match[0], [(found["year"] or "", str(_month(found["month"])), found["day"])]))
     return text, dates
+
+
+def _day_of_words(match: re.Match[str]) -> str:
+    """Return the day of a date in digits: "the third of March"."""
+    tens, one = match["tens"], match["one"]
+    day = (20 if tens and tens.casefold() == "twenty" else 30 if tens else 0) + (_ORDINALS[one.casefold()] if one else 0)
+    return f"{match['before'] or ''}{day}{match['after'] or ''}"
 
 
 def _month(word: str) -> int:
@@ -298,7 +327,7 @@ def _number(match: re.Match[str], text: str) -> TextValue:
     is_place = bool(_STREET_AFTER.match(after) or _STREET_BEFORE.search(before))
     is_price = re.search(r"[.,]\d\d$", match[0]) is not None and not _UNIT_AFTER.match(after)
     is_marked = size > small or (is_money and size > 1) or is_labelled or is_place or is_price
-    is_about = bool(_HEDGE_BEFORE.search(before) or _HEDGE_AFTER.match(after))
+    is_about = bool(scale) or bool(_HEDGE_BEFORE.search(before) or _HEDGE_AFTER.match(after))
     is_amount = is_money or is_labelled or is_place or is_price
     return TextValue("number", match[0], frozenset((f"number:{number}",)), is_marked, is_about, is_amount)
 
@@ -314,7 +343,7 @@ def spoken_values(text: str) -> Iterator[TextValue]:
     for number in told_numbers(text):
         if number > SMALL and number % 100:
             key = f"number:{normalize_number(f'{number:.2f}')}"
-            yield TextValue("number", f"{number:g}", frozenset((key,)), is_amount=True)
+            yield TextValue("number", key.removeprefix("number:"), frozenset((key,)), is_amount=True)
 
 
 def edges_of_months(text: str) -> Iterator[str]:
