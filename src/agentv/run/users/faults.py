@@ -16,7 +16,7 @@ from agentv.model.simulation import Say, Stop
 from agentv.run.users.instructions import find_instructions, find_quotation
 from agentv.run.users.model import INSTRUCTIONS
 from agentv.run.users.roles import Speakers, find_reversed_role
-from agentv.run.users.speech import contains, is_answered, is_understood, open_requests, plain, word_set, words
+from agentv.run.users.speech import contains, is_answered, is_understood, open_requests, plain, unanswered_part, word_set, words
 from agentv.run.users.unknown import find_unknown_told
 
 if TYPE_CHECKING:
@@ -124,9 +124,13 @@ class FaultFinder:
     def _open_question(self, view: UserView, message: str | None = None) -> str | None:
         """Find a request of the agent that was not answered when the user ended the conversation."""
         requests = [request for request in open_requests(view.last_answer[-MAX_CHECKED:]) if is_understood(request)]
-        if not requests or (message is not None and any(is_answered(request, message) for request in requests)):
+        if not requests:
             return None
-        return f"it ended the conversation while a question of the agent was open: {_cut(requests[-1])!r}"
+        is_open = message is None or not any(is_answered(request, message) for request in requests)
+        rest = None if is_open or message is None else unanswered_part(" ".join(requests), message)
+        if not is_open and rest is None:
+            return None
+        return f"it ended the conversation while a question of the agent was open: {_cut(rest or requests[-1])!r}"
 
     def _quoted(self, text: str, view: UserView) -> str | None:
         """Find talk of instructions, or parts of texts that no user can have seen."""

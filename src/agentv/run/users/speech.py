@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from agentv.matching.spoken import foreign_numbers, word_numbers
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -59,7 +61,8 @@ _REQUEST_FOR_LATER = re.compile(
     re.IGNORECASE,
 )
 _COURTESY = re.compile(
-    r"\bhow\s+(?:was|were)\s+(?:your|the)\b|^\W*you\s+know\s+what\b|"
+    r"\bhow\s+(?:was|were)\s+(?:your|the)\b|\bwho\s+(?:doesn't|wouldn't)\b|\bwhy\s+(?:wait|not)\b"
+    r"|\bisn't\s+(?:that|it)\s+(?:great|nice|lovely|wonderful|amazing)\b|^\W*you\s+know\s+what\b|"
     r"\b(?:is|are|was|were|has|have|did|do|does)\s+(?:your\s+(?:problem|issue|question|request)s?|everything|all"
     r"|i|we|it|that"
     r"|this|you)\b.{0,30}\b(?:solve[ds]?|resolved?|answer(?:ed)?|clear|fixed|sorted|settled|understand|understood"
@@ -134,7 +137,7 @@ _PARTICLE = re.compile(
     r"(?:^|[.!?,;:-]\s*|\b(?:oh|well|so|hm+|um|and|thanks|thank you|ok|okay)\s+)"
     r"(?:yes|yeah|yep|yup|ye|y|no|nope|nah|sure|absolutely|definitely|of course|certainly|please do|please don't"
     r"|go ahead"
-    r"|do it|do that|do so|not\b|neither|either|both|none|whichever|whatever|any|all of"
+    r"|do it|do that|do so|why not|go for it|by all means|gladly|volontiers|volentieri|graag|gerne?|not\b|neither|either|both|none|whichever|whatever|any|all of"
     r"|(?:i|we|they|he|she|it) (?:do|did|does|am|are|is|was|have|has|can|will|would|don't|didn't|can't|haven't|won't)"
     r"(?=\s*(?:$|[.!,;]))|that's right|ja|jawohl|nein|doch|nee|oui|non|si|sí|sì|não|sim|nej|tak|nie|i'd rather"
     r"|rather|later)"
@@ -151,6 +154,24 @@ _FRAGMENT = re.compile(
 _RESULT = re.compile(r"\b(?:works?|worked|working|fixed|gone|back\s+up|green|online)\b", re.IGNORECASE)
 """Words of the result of an attempt."""
 _TAG_WORDS = 3
+_CONFIRMS = re.compile(r"\bthat'?s\s+(?:it|right|correct|fine|the\s+one)\b|\ball\s+(?:correct|good|fine)\b", re.IGNORECASE)
+_GIVEN_UP = re.compile(
+    r"\b(?:too\s+long|giv(?:e|ing)\s+up|going\s+nowhere|waste\s+of|useless|ridiculous|enough\s+of\s+this)\b", re.IGNORECASE
+)
+"""Words of somebody who leaves without an answer, and says why."""
+_SEVERAL = re.compile(r"(?<=[?])\s+|,?\s+(?:and|und|et|y|e|en)\s+|,\s+")
+"""Ends of the parts of a question that ask for one thing each."""
+_MEASURED = re.compile(
+    r"\bhow\s+(?:many|much)\b|^(?:on\s+)?(?:when|which\s+date|what\s+(?:date|time))\b|\b(?:until|since|from)\s+when\b|\bwann\b|\bwie\s+viele?\b",
+    re.IGNORECASE,
+)
+_WHEN = re.compile(
+    r"\b(?:\w+day|today|tonight|tomorrow|morning|afternoon|evening|noon|midnight|weeks?|months?|years?|asap|soon\w*|now|immediately|whenever"
+    r"|flexible|any\s?time|later|next|any|all|long|alone|just\s+me|myself|(?:jan|febr)uary|march|april|may|june|july|august|\w+ember"
+    r"|october|summer|winter|spring|autumn|christmas|easter|morgen|heute|\w+tag|\w+woche|demain|mañana|domani)\b",
+    re.IGNORECASE,
+)
+"""Words that answer a question for a time or a number."""
 _APPROVING = re.compile(r"[\U0001f44d\U0001f44c\u2705\u2714]|^\W*done\b", re.IGNORECASE)
 """Pictures and words that say yes."""
 _THANKS = re.compile(
@@ -188,7 +209,10 @@ _LEAVING = re.compile(
     r"|\b(?:everything|all|it)(?:'s|\s+is|\s+was|\s+were|\s+has\s+been)\s+(?:all|everything|very|so|really|just"
     r"|what|great"
     r"|good|perfect|it|clear|settled|sorted|solved|done|helpful|exactly|more|super|enough|kind)\b[^.!?,;]*"
-    r"|\b(?:merci|danke|dank|gracias|grazie|obrigad[oa])\b[^.!?,;]*",
+    r"|\b(?:merci|danke|dank|gracias|grazie|obrigad[oa])\b[^.!?,;]*"
+    r"|\b(?:sie\s+haben|du\s+hast|vous\s+m'avez|vous\s+avez|me\s+ha|mi\s+ha|u\s+hebt|u\s+heeft)\b[^.!?,;]*\b(?:geholfen|aidée?"
+    r"|ayudado|aiutat[oa]|geholpen)\b|\b(?:five|5|ten|10)[\s-]*(?:out\s+of\s+(?:five|ten|5|10)\b|stars?)[^.!?,;]*|\b10/10\b"
+    r"|\bi(?:'ve)?\s+(?:got|have|had)\s+(?:what|everything|all)\s+i\s+\w+(?:\s+for)?|\bnever\s+been\s+\w+|\bcouldn't\s+be\s+\w+",
     re.IGNORECASE,
 )
 """Parts of a message that only end a conversation, with the words that belong to them."""
@@ -232,11 +256,28 @@ _COURTESY_WORDS = word_set(
     "merci beaucoup bonne journée soirée au revoir parfait génial super très bien c'est tout aide "
     "gracias muchas adiós hasta luego perfecto genial buen buenas día tarde todo ayuda muy amable "
     "grazie mille arrivederci perfetto buona giornata tutto aiuto obrigado obrigada muito tchau perfeito "
-    "dank bedankt wel fijne dag tot ziens tack så mycket hej då"
+    "dank bedankt wel fijne dag tot ziens tack så mycket hej då "
+    "obliged chuffed thrilled glad delighted impressed gracious generous splendid stellar outstanding exceptional flawless "
+    "impeccable superb ace top notch first-rate legend lifesaver hero angel gem saint genius pal love darling folks lads "
+    "regards respectfully warmly blessings blessed bless godspeed toodles adieu later laters peace cheerio ttyl gtg tata "
+    "news came treated treat experience service review rating highly recommended whole great-ful helper handled handling "
+    "swift swiftly promptly prompt speedy painless stress-free hassle-free seamless professional courteous friendly polite "
+    "herzlich herzlichen liebe grüße gruß mfg vielmals tausend klasse spitze großartig ausgezeichnet fantastisch genau "
+    "richtig geholfen freut freue mich schönes schöne bis dann bald morgen später ade servus pfiat gruess ciao nett lieb "
+    "excellent excellente formidable impeccable magnifique nickel top chouette agréable cordialement remercie infiniment "
+    "bientôt prochaine bon week-end salut gentil gentille service rapide efficace "
+    "estupendo estupenda excelente fenomenal maravilloso magnífico fantástico encantado saludos cordial atención amabilidad "
+    "nos vemos vale bueno bien feliz noche noches servicio rápido eficaz agradezco mil "
+    "ottimo ottima eccellente fantastico magnifico splendido benissimo gentile gentilissimo gentilezza saluti cordiali "
+    "presto dopo serata ringrazio servizio veloce "
+    "ótimo ótima excelente fantástico maravilhoso até logo breve abraço cumprimentos atenciosamente simpatia ajuda "
+    "boa bom tarde noite dia agradeço serviço "
+    "hartelijk hartelijke prima geweldig uitstekend fantastisch mooi fijn fijne groeten groet vriendelijke dag doei tot "
+    "straks later gauw goed geholpen hulp"
 )
 """Words of thanks, praise and farewell, and of the statement that all is done."""
 _DECLINED = re.compile(
-    r"n't\b|\b(?:nope|nah|dont|doesnt|didnt|cant|couldnt|wouldnt|havent|hasnt|isnt|wasnt|not|no(?!\.|\s*\d)|none|never"
+    r"n't\b|\b(?:too\s+long|giv(?:e|ing)\s+up|going\s+nowhere|waste\s+of|useless|ridiculous|enough\s+of\s+this)\b|\b(?:nope|nah|dont|doesnt|didnt|cant|couldnt|wouldnt|havent|hasnt|isnt|wasnt|not|no(?!\.|\s*\d)|none|never"
     r"|nobody|nothing"
     r"|nowhere|neither|nor|without|cannot|unknown|unsure|uncertain|forgot|forgotten|forget|lost|gone|missing"
     r"|misplaced"
@@ -322,9 +363,11 @@ def is_answered(request: str, message: str) -> bool:
     """Tell whether a last message may answer a request: it does more than thank and say goodbye."""
     text = plain(message).strip()
     said = _LEAVING.sub(" ", text)
-    if is_question(text) or _PARTICLE.search(text) or _FRAGMENT.search(text) or _APPROVING.search(text):
+    if is_question(text) or _PARTICLE.search(text) or _FRAGMENT.search(text):
         return True
-    if re.search(r"\d", text) or is_put_off(said):
+    if _APPROVING.search(text) and not _ASKS.search(request):
+        return True
+    if re.search(r"\d", said) or is_put_off(said) or _GIVEN_UP.search(text):
         return True
     if any(word not in _COURTESY_WORDS and word not in _FUNCTION_WORDS for word in words(said)):
         return True
@@ -333,10 +376,23 @@ def is_answered(request: str, message: str) -> bool:
     return _is_proposal(request) and re.search(r"\w", text) is not None and _is_accepted(text)
 
 
+def unanswered_part(request: str, message: str) -> str | None:
+    """Return the part of a request for several things whose answer must have a number or a time, if there is none."""
+    parts = [part.strip() for part in _SEVERAL.split(request) if part.strip()]
+    text = plain(message)
+    if len(parts) < 2 or is_question(text) or is_declined(text) or is_put_off(text):  # noqa: PLR2004 - several
+        return None
+    if re.search(r"\d", text) or any(word_numbers(text)) or any(foreign_numbers(text)) or _WHEN.search(text):
+        return None
+    return next((part for part in parts if _MEASURED.search(part)), None)
+
+
 def _is_confirmed(request: str, text: str, said: str) -> bool:
     """Tell whether a message answers a question for a yes or no: it says more than thanks."""
     if _ASKS.search(request):
         return False
+    if _CONFIRMS.search(text) and _is_status(request):
+        return True
     is_short = len(words(request)) <= _TAG_WORDS
     if _RESULT.search(text) or (is_short and _ACCEPTED.search(_THANKS.sub(" ", text))):
         return True
