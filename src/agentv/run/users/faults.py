@@ -16,7 +16,7 @@ from agentv.model.simulation import Say, Stop
 from agentv.run.users.instructions import find_instructions, find_quotation
 from agentv.run.users.model import INSTRUCTIONS
 from agentv.run.users.roles import Speakers, find_reversed_role
-from agentv.run.users.speech import contains, is_answered, is_understood, open_requests, plain, unanswered_part, word_set, words
+from agentv.run.users.speech import contains, content_words, is_answered, is_understood, open_requests, plain, stems, unanswered_part, word_set, words
 from agentv.run.users.unknown import find_unknown_told
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ MIN_OPENING_WORDS = 3
 MIN_SIMILAR_WORDS = 7
 SIMILAR = 0.88
 """Share of words in common from which a message repeats another one."""
+MIN_CONTENT = 4
+SAME_CONTENT = 0.8
+"""Share of the words of content in common from which a message says the same as another one."""
 MIN_PART = 0.6
 """The same for words in a row."""
 _LONG_FORMS = {"n't": " not", "'d": " would", "'ll": " will", "'re": " are", "'ve": " have", "'m": " am", "'s": " is"}
@@ -39,13 +42,31 @@ _GREETINGS = word_set(
 )
 SAID = "?!+$€£"
 """Signs that are a message without a letter, as pictures are."""
+_NOTHING = re.compile(
+    r"[(\[<*{\"']+\s*(?:no (?:message|reply|response|text|answer|comment|content)|empty(?: message)?|silence|silent|says nothing|blank|null|none"
+    r"|nothing|leer|vide|vacío|vuoto|leeg|vazio|end|stops?)\.?\s*[)\]>*}\"']+|null|none|undefined|nil",
+    re.IGNORECASE,
+)
+"""Messages that say in words that there is none."""
 MAX_QUOTED = 80
 MAX_CHECKED = 8_000
 """Characters of a message that are checked: the first ones of the user's, the last ones of the agent's."""
 _REPEAT_ASKED = re.compile(
-    r"\b(?:repeat|say (?:that|it) again|rephrase|start over|didn't (?:catch|get) that|once more|beginning)\b",
+    r"\b(?:repeat|say (?:that|it|this) again|come again|rephrase|start over|once (?:more|again)|beginning|in other words|clarify"
+    r"|(?:didn't|don't|did not|do not|couldn't|can't|not sure i|not sure what) (?:quite )?(?:catch|get|understand|follow|read|you mean)"
+    r"|(?:what|how) (?:can|may) (?:i|we) (?:do|help)|what (?:is|was|'s) (?:it|this|that|your (?:question|issue|concern|problem|request))"
+    r"|what (?:brings|seems|would you like|do you (?:want|need))|(?:tell me|describe|explain)(?: \w+){0,3} (?:again|issue|problem|question|happened)"
+    r"|wiederhol\w*|noch (?:ein)?mal|nicht (?:ganz )?verstanden|worum geht|was kann ich|répéter|reformul\w+|pas (?:bien )?compris|repet\w+"
+    r"|otra vez|no (?:le |te )?(?:he )?entend\w+|ripeter\w*|non ho capito|herhal\w*|niet begrepen|de novo)\b|\bpardon\b",
     re.IGNORECASE,
 )
+"""Words of an agent that asks what it is about, once more."""
+_REMINDED = re.compile(
+    r"\b(?:as|like) i (?:\w+ )?(?:said|wrote|mentioned|told|explained)|\bi (?:\w+ )?(?:already |just )?(?:said|told you|asked|wrote|meant|mean)\b"
+    r"|^\W*(?:no|nein|non|nee|não)\b|\b(?:again|actually|still|wie gesagt|comme je|como (?:ya )?(?:le )?dije|come (?:ho )?detto|zoals gezegd)\b",
+    re.IGNORECASE,
+)
+"""Words of somebody who says something once more on purpose."""
 
 
 class FaultFinder:
@@ -74,7 +95,8 @@ class FaultFinder:
         if not step.is_simulated or step.message is None:
             return None
         text = step.message.text[:MAX_CHECKED]
-        if not any(char.isalnum() or char in SAID or category(char) == "So" for char in text):
+        is_said = any(char.isalnum() or char in SAID or category(char) == "So" for char in text)
+        if not is_said or _NOTHING.fullmatch(text.strip()):
             return "its message is empty"
         return (
             self._role_reversed(text, view)
@@ -106,9 +128,11 @@ class FaultFinder:
         if not view.turns or not opening:
             return None
         first, now = (_spoken(part) for part in (opening, text))
-        if _REPEAT_ASKED.search(plain(view.last_answer[-MAX_CHECKED:])):
+        reminder = _REMINDED.search(plain(text))
+        is_reminded = reminder is not None and not contains(words(opening), words(reminder[0]))
+        if is_reminded or _REPEAT_ASKED.search(plain(view.last_answer[-MAX_CHECKED:])):
             return None
-        is_contained = len(first) >= MIN_OPENING_WORDS and contains(now, first)
+        is_contained = MIN_OPENING_WORDS <= len(first) and len(now) <= len(first) * 1.5 + 1 and contains(now, first)
         is_repeated = now == first or is_contained or _is_similar(first, now)
         return f"it repeated its opening: {_cut(text)!r}" if is_repeated else None
 
@@ -151,7 +175,18 @@ def _is_similar(first: Sequence[str], now: Sequence[str]) -> bool:
     matcher = SequenceMatcher(None, first, now, autojunk=False)
     longest = matcher.find_longest_match().size
     is_part = longest >= max(MIN_SIMILAR_WORDS, len(first) * MIN_PART)
-    return is_part or matcher.ratio() >= SIMILAR
+    return is_part or matcher.ratio() >= SIMILAR or _has_same_content(first, now)
+
+
+def _has_same_content(first: Sequence[str], now: Sequence[str]) -> bool:
+    """Tell whether two messages of about the same length have the same words of content, with other words between."""
+    before, after = (content_words(" ".join(part)) for part in (first, now))
+    shared = len(stems(before) & stems(after))
+    return (
+        min(len(before), len(after)) >= MIN_CONTENT
+        and max(len(first), len(now)) <= min(len(first), len(now)) * 1.5
+        and shared >= SAME_CONTENT * max(len(before), len(after))
+    )
 
 
 def _spoken(text: str) -> list[str]:

@@ -103,7 +103,7 @@ _TAG = re.compile(
 _ASKS = re.compile(
     r"\b(?:what|which|who|whom|whose|when|where|why|how|or|welche[rsnm]?|wann|wo|wie|wer|was|wohin|oder|quel(?:le)?s?"
     r"|quand|comment|combien|où|ou|qui|cu[áa]l|cu[áa]ndo|c[óo]mo|cu[áa]nt[oa]s?|d[óo]nde|qu[ée]|qui[ée]n|quale"
-    r"|quando)\b",
+    r"|quando|qual|quais|quant[oaie]s?|onde|dove|wat|welke?|wanneer|hoeveel|waar)\b|^\W*(?:come|como|che|chi|cosa|hoe)\b",
     re.IGNORECASE,
 )
 """Words of a question that asks for more than a yes or no."""
