@@ -9,8 +9,8 @@ from itertools import combinations
 
 from agentv.matching.spoken import cents, foreign_numbers, word_numbers, word_times
 from agentv.matching.values import (
+    MEASURE_UNIT,
     MIN_PHONE,
-    SMALL,
     TIME_UNIT,
     TextValue,
     days_of,
@@ -36,7 +36,8 @@ _ASKED = re.compile(
     re.IGNORECASE,
 )
 _ASKS_VALUE = re.compile(
-    r"\b(?:know|remember|recall|what|which|who|whose|when|where|how|wann|wo|wie|wer|welche[rsnm]?|quel(?:le)?s?|quand|combien|où|qui"
+    r"\b(?:know|remember|recall|what|which|who|whose|when|where|how|wann|wo|wie|wer|welche[rsnm]?|quel(?:le)?s?|quand"
+    r"|combien|où|qui"
     r"|cu[áa]l\w*|cu[áa]ndo|cu[áa]nt\w+|d[óo]nde|qui[ée]n|quale|quando|quanto|dove|chi|\w*number|\w*nummer"
     r"|num[ée]ro|n[úu]mero"
     r"|code|ids?|date|birth\w*|address|e-?mail|phone|mobile|names?|amount|price|total|reference|ref|serial|model"
@@ -47,7 +48,11 @@ _ASKS_VALUE = re.compile(
 """Words of a question that asks for a value, in contrast to one for a yes or no."""
 _ASKING_PARTS = re.compile(r"[?.!,;]\s|\s(?:and|or|und|oder|et|ou|y|e|en)\s")
 _ASKS_WORDS = re.compile(
-    r"\b(?:who|whose|why|wer|warum|pourquoi|qui\u00e9n|perch\u00e9)\b|\b(?:which|what)(?:'s|\s+is)?\s+(?:\w+\s+)?(?:doctor|dentist|person"
+    r"\bwhat\s+(?:would\s+you\s+like|can\s+(?:i|we)|do\s+you\s+(?:want|need|think)|happened|brings|else|(?:is|was"
+    r"|'s)\s+(?:it|this|that)"
+    r"\s+about|(?:is|'s)\s+(?:wrong|up|the\s+(?:matter|problem)|going\s+on))\b|\b(?:who|whose|why|wer|warum|pourquoi"
+    r"|qui\u00e9n|perch\u00e9)\b|\b(?:which|what)(?:'s"
+    r"|\s+is)?\s+(?:\w+\s+)?(?:doctor|dentist|person"
     r"|colou?r|brand|flavou?r|browser|language|country|material|landlord|manager|colleague|driver|reason)\b",
     re.IGNORECASE,
 )
@@ -61,7 +66,8 @@ _FRAGMENT = re.compile(
 """A question without a verb, which names what it asks for: "And the weight?"."""
 _NEXT = re.compile(r"\b(?:next|previous|before|after|following|one\s+(?:more|less|up|down))\b", re.IGNORECASE)
 _SUPPOSED = re.compile(
-    r"\b(?:so|must|right|correct|if|would|could|can|may|might|should|suppose|assuming|say|what\s+about|how\s+about|does|do|is\s+there|wenn"
+    r"\b(?:so|must|right|correct|if|would|could|can|may|might|should|suppose|assuming|say|what\s+about|how\s+about"
+    r"|does|do|is\s+there|wenn"
     r"|falls|kann|könnte|wäre|si|puedo|podría|se|posso|potrei|est-ce|puis-je)\b",
     re.IGNORECASE,
 )
@@ -70,11 +76,12 @@ _ASKS_COUNT = re.compile(r"\bhow\s+(?:many|old|much|big|large|heavy|high|tall)\b
 _INFERRED = re.compile(
     r"\b(?:so|then|that'?s|that\s+(?:is|was|would|makes|leaves)|makes?|leaves?|total|altogether|together|sum|each"
     r"|apiece|per|every"
-    r"|halves|thirds|quarters|instal?lments|split|left|over|more|less|minus|plus|times|half|double|twice|average|instead|would|could|if|saves?|cheaper|above"
+    r"|halves|thirds|quarters|instal?lments|split|left|over|more|less|minus|plus|times|half|double|twice|average"
+    r"|instead|would|could|if|saves?|cheaper|above"
     r"|below|under"
     r"|between|too\s+\w+|off|another|extra|also?\b|i\.e\.|means?|technically|earlier|after|before|within|rather"
     r"|donc|soit|entonces|quindi|dann|macht|insgesamt|zusammen|jede[rns]?|je|por|par|ou|oder|or)\b|=|[?\uff1f]"
-    r"|\d\s*[+x\u00d7*/-]\s*\d",
+    r"|\d\s*[+*/-]\s*\d|\d\s*[x\u00d7]\s*\d(?!.*\b(?:mm|cm|m|inch|in)\b)",
     re.IGNORECASE,
 )
 """Words of a sentence in which values are worked out, in contrast to one that tells them."""
@@ -83,7 +90,8 @@ _CORRECTED = re.compile(
 )
 """Words of somebody who corrects a value in the same message."""
 _SENTENCES = re.compile(
-    r"(?<!\bi\.e\.)(?<!\be\.g\.)(?<=[.!?])(?!(?<=\d\.)\s+(?i:jan|feb|m[aä]r|apr|ma[iyj]|jun|jul|aug|sep|o[kc]t|nov|de[zc]))\s+|[\n;]"
+    r"(?<!\bi\.e\.)(?<!\be\.g\.)(?<=[.!?])(?!(?<=\d\.)\s+(?i:jan|feb|m[aä]r|apr|ma[iyj]|jun|jul|aug|sep|o[kc]t|nov"
+    r"|de[zc]))\s+|[\n;]"
 )
 """Ends of sentences: not the dot of "28. September"."""
 _CLOCK = re.compile(r"(?P<hour>[0-2]?\d|3[01])(?:[.]?(?P<minute>[0-5]\d)|[.](?P<month>\d))")
@@ -167,9 +175,7 @@ class KnownValues:
             return (
                 is_written or self._is_shifted(value, is_exact=is_exact) or (not is_exact and self._is_in_range(value))
             )
-        if value.kind == "number" and self._is_day(value.text):
-            return True
-        if self._is_part(value) or self._is_clock(value) or self._is_between(value):
+        if self._is_part(value) or self._is_clock(value) or self._is_day(value.text) or self._is_between(value):
             return True
         return value.number is not None and self._is_derived(value.number, is_about=value.is_about, is_exact=is_exact)
 
@@ -367,10 +373,16 @@ class KnownValues:
             if is_counted(sentence, value.text, request):
                 return False
             is_count = is_exact and _ASKS_COUNT.search(request) is not None and value.number > SMALL_ANSWER
-            is_marked = is_marked or (is_count and not TIME_UNIT.match(sentence.partition(value.text)[2]))
+            after = sentence.partition(value.text)[2]
+            is_marked = is_marked or (is_count and not TIME_UNIT.match(after))
+            is_marked = is_marked or (is_exact and (value.number % 1 != 0 or MEASURE_UNIT.match(after) is not None))
             # A plain number that nobody asked for is a manner of speaking: 22 stitches, 300 notes.
             is_exact = is_exact or _OWN_BEFORE.search(sentence.partition(value.text)[0]) is not None
-            is_loose = not is_exact and (value.is_about or not value.is_amount) and value.number < _RECORD
+            is_loose = (
+                not is_exact
+                and (value.is_about or not value.is_amount)
+                and (value.number < _RECORD or _is_round(value.number))
+            )
             is_spoken = value.number in set(word_numbers(sentence)) and not value.is_amount
             if is_loose or not is_marked or is_spoken:
                 return False
@@ -433,6 +445,11 @@ def _ordinal(key: str) -> int:
     """Return the number of a day in a leap year, for a key that ends with month and day."""
     month, day = int(key[-5:-3]), int(key[-2:])
     return sum(_MONTH_DAYS[: month - 1]) + day
+
+
+def _is_round(number: float) -> bool:
+    """Tell whether a number has at most two digits that are not zero: it is known to everybody, and no record."""
+    return number % 1 == 0 and len(f"{number:.0f}".rstrip("0")) <= 2  # noqa: PLR2004 - digits
 
 
 def _minutes(key: str) -> int:

@@ -56,16 +56,15 @@ _WORD_DATES = tuple(
         rf"{_MONTH}\s+(?:the\s+)?{_DAY}(?![:.]?\d)(?:,?\s+{_YEAR})?",
     )
 )
-_ORDINALS = {
-    word: number
-    for number, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
-        "sixteenth seventeenth eighteenth nineteenth twentieth".split(),
-        start=1,
-    )
-} | {"thirtieth": 30}
+_ORDINAL_WORDS = (
+    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh"),
+    *("twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth"),
+    "twentieth",
+)
+_ORDINALS = {**{word: number for number, word in enumerate(_ORDINAL_WORDS, start=1)}, "thirtieth": 30}
 _WORD_DAY = re.compile(
-    rf"\b(?P<before>{_MONTH.replace('?P<month>', '?:')}\s+(?:the\s+)?)?(?:(?P<tens>twenty|thirty)[-\s])?(?P<one>{'|'.join(_ORDINALS)})"
+    rf"\b(?P<before>{_MONTH.replace('?P<month>', '?:')}\s+(?:the\s+)?)?(?:(?P<tens>twenty"
+    rf"|thirty)[-\s])?(?P<one>{'|'.join(_ORDINALS)})"
     rf"\b(?P<after>\s+(?:of\s+)?{_MONTH.replace('?P<month>', '?:')}(?!\w))?(?(before)|(?(after)|(?!)))",
     re.IGNORECASE,
 )
@@ -79,7 +78,7 @@ _TIME = re.compile(
 )
 _QUOTATION = re.compile(r"\"([^\"\n]{2,200})\"|“([^”\n]{2,200})”|«([^»\n]{2,200})»|„([^“”\n]{2,200})[“”]")
 _TOLD_BEFORE = re.compile(
-    r"(?:\b(?:is|was|be|it's|that's|named|called|titled|password|code|reference|writes|wrote|written"
+    r"(?:\b(?:is|was|be|it's|that's|named|called|titled|password|code|reference|writes?|put|enter|wrote|written"
     r"|reads?|says?|said|shows?|states?|promised?|told\s+(?:me|us|him|her|them))|:)\s*$",
     re.IGNORECASE,
 )
@@ -111,6 +110,14 @@ TIME_UNIT = re.compile(
     r"|questions?|more\b|other\b)",
     re.IGNORECASE,
 )
+MEASURE_UNIT = re.compile(
+    r"\s?(?:[mµn]?g(?:/[dm]?l)?|kg|lbs?|pounds|ounces|oz|kilos?|tons?|[mckµ]?m[23²³]?|km/?h|mph|miles?|feet|ft"
+    r"|inch(?:es)?|litres?|liters?|ml|cl|gallons?"
+    r"|[kmg]?bit(?:/s)?|[kmgt]b(?:it)?(?:ps|/s)?|[kmg]?hz|k?wh?|volts?|v|amps?|bar|psi|degrees?|°\s?[cf]?|%|percent"
+    r"|per cent|points?|mmol(?:/l)?)(?!\w)",
+    re.IGNORECASE,
+)
+"""Units of what is measured, in contrast to counted."""
 _SURE = re.compile(r"\s?(?:%|percent|per cent)\s+(?:sure|certain|positive|of the time|confident)", re.IGNORECASE)
 _CURRENCY_BEFORE = re.compile(r"(?:[$€£¥₹]|\b(?:usd|eur|gbp|chf|euros?|dollars?))\s*$", re.IGNORECASE)
 _CURRENCY_AFTER = re.compile(r"\s?(?:[$€£¥₹]|(?:usd|eur|gbp|chf|euros?|dollars?|pounds?|bucks|quid)\b)", re.IGNORECASE)
@@ -253,7 +260,9 @@ def _take_dates(text: str) -> tuple[str, list[TextValue]]:
 def _day_of_words(match: re.Match[str]) -> str:
     """Return the day of a date in digits: "the third of March"."""
     tens, one = match["tens"], match["one"]
-    day = (20 if tens and tens.casefold() == "twenty" else 30 if tens else 0) + (_ORDINALS[one.casefold()] if one else 0)
+    day = (20 if tens and tens.casefold() == "twenty" else 30 if tens else 0) + (
+        _ORDINALS[one.casefold()] if one else 0
+    )
     return f"{match['before'] or ''}{day}{match['after'] or ''}"
 
 

@@ -16,7 +16,18 @@ from agentv.model.simulation import Say, Stop
 from agentv.run.users.instructions import find_instructions, find_quotation
 from agentv.run.users.model import INSTRUCTIONS
 from agentv.run.users.roles import Speakers, find_reversed_role
-from agentv.run.users.speech import contains, content_words, is_answered, is_understood, open_requests, plain, stems, unanswered_part, word_set, words
+from agentv.run.users.speech import (
+    contains,
+    content_words,
+    is_answered,
+    is_understood,
+    open_requests,
+    plain,
+    stems,
+    unanswered_part,
+    word_set,
+    words,
+)
 from agentv.run.users.unknown import find_unknown_told
 
 if TYPE_CHECKING:
@@ -43,7 +54,8 @@ _GREETINGS = word_set(
 SAID = "?!+$€£"
 """Signs that are a message without a letter, as pictures are."""
 _NOTHING = re.compile(
-    r"[(\[<*{\"']+\s*(?:no (?:message|reply|response|text|answer|comment|content)|empty(?: message)?|silence|silent|says nothing|blank|null|none"
+    r"[(\[<*{\"']+\s*(?:no (?:message|reply|response|text|answer|comment|content)|empty(?: message)?|silence|silent"
+    r"|says nothing|blank|null|none"
     r"|nothing|leer|vide|vacío|vuoto|leeg|vazio|end|stops?)\.?\s*[)\]>*}\"']+|null|none|undefined|nil",
     re.IGNORECASE,
 )
@@ -52,18 +64,26 @@ MAX_QUOTED = 80
 MAX_CHECKED = 8_000
 """Characters of a message that are checked: the first ones of the user's, the last ones of the agent's."""
 _REPEAT_ASKED = re.compile(
-    r"\b(?:repeat|say (?:that|it|this) again|come again|rephrase|start over|once (?:more|again)|beginning|in other words|clarify"
-    r"|(?:didn't|don't|did not|do not|couldn't|can't|not sure i|not sure what) (?:quite )?(?:catch|get|understand|follow|read|you mean)"
-    r"|(?:what|how) (?:can|may) (?:i|we) (?:do|help)|what (?:is|was|'s) (?:it|this|that|your (?:question|issue|concern|problem|request))"
-    r"|what (?:brings|seems|would you like|do you (?:want|need))|(?:tell me|describe|explain)(?: \w+){0,3} (?:again|issue|problem|question|happened)"
-    r"|wiederhol\w*|noch (?:ein)?mal|nicht (?:ganz )?verstanden|worum geht|was kann ich|répéter|reformul\w+|pas (?:bien )?compris|repet\w+"
-    r"|otra vez|no (?:le |te )?(?:he )?entend\w+|ripeter\w*|non ho capito|herhal\w*|niet begrepen|de novo)\b|\bpardon\b",
+    r"\b(?:repeat|say (?:that|it|this) again|come again|rephrase|start over|once (?:more|again)|beginning"
+    r"|in other words|clarify"
+    r"|(?:didn't|don't|did not|do not|couldn't|can't|not sure i|not sure what) (?:quite )?(?:catch|get|understand"
+    r"|follow|read|you mean)"
+    r"|(?:what|how) (?:can|may) (?:i|we) (?:do|help)|what (?:is|was|'s) (?:it|this|that|your (?:question|issue"
+    r"|concern|problem|request))"
+    r"|what (?:brings|seems|would you like|do you (?:want|need))|(?:tell me|describe|explain)(?: \w+){0,3} (?:again"
+    r"|issue|problem|question|happened)"
+    r"|wiederhol\w*|noch (?:ein)?mal|nicht (?:ganz )?verstanden|worum geht|was kann ich|répéter|reformul\w+"
+    r"|pas (?:bien )?compris|repet\w+"
+    r"|otra vez|no (?:le |te )?(?:he )?entend\w+|ripeter\w*|non ho capito|herhal\w*|niet begrepen|de novo)\b"
+    r"|\bpardon\b",
     re.IGNORECASE,
 )
 """Words of an agent that asks what it is about, once more."""
 _REMINDED = re.compile(
-    r"\b(?:as|like) i (?:\w+ )?(?:said|wrote|mentioned|told|explained)|\bi (?:\w+ )?(?:already |just )?(?:said|told you|asked|wrote|meant|mean)\b"
-    r"|^\W*(?:no|nein|non|nee|não)\b|\b(?:again|actually|still|wie gesagt|comme je|como (?:ya )?(?:le )?dije|come (?:ho )?detto|zoals gezegd)\b",
+    r"\b(?:as|like) i (?:\w+ )?(?:said|wrote|mentioned|told|explained)|\bi (?:\w+ )?(?:already |just )?(?:said"
+    r"|told you|asked|wrote|meant|mean)\b"
+    r"|^\W*(?:no|nein|non|nee|não)\b|\b(?:again|actually|still|wie gesagt|comme je|como (?:ya )?(?:le )?dije"
+    r"|come (?:ho )?detto|zoals gezegd)\b",
     re.IGNORECASE,
 )
 """Words of somebody who says something once more on purpose."""
@@ -132,7 +152,7 @@ class FaultFinder:
         is_reminded = reminder is not None and not contains(words(opening), words(reminder[0]))
         if is_reminded or _REPEAT_ASKED.search(plain(view.last_answer[-MAX_CHECKED:])):
             return None
-        is_contained = MIN_OPENING_WORDS <= len(first) and len(now) <= len(first) * 1.5 + 1 and contains(now, first)
+        is_contained = len(first) >= MIN_OPENING_WORDS and len(now) <= len(first) * 1.5 + 1 and contains(now, first)
         is_repeated = now == first or is_contained or _is_similar(first, now)
         return f"it repeated its opening: {_cut(text)!r}" if is_repeated else None
 

@@ -34,95 +34,214 @@ _PLAYED = (
 )
 _MADE_UP = r"(?:simulated|simulating|fictional|fictitious|imaginary|made-up|pretend|synthetic|role-?play(?:ing)?|mock)"
 _UNMISTAKABLE = (
-    rf"(?:my|the|this|a|an|your|assigned) (?:\w+ )?persona\b|(?:simulated|fictional|fictitious|imaginary) (?:\w+ )?{_PLAYED}",
+    (
+        rf"(?:my|the|this|a|an|your|assigned) (?:\w+ )?persona\b|(?:simulated|fictional|fictitious"
+        rf"|imaginary) (?:\w+ )?{_PLAYED}"
+    ),
     r"(?:fact|character) ?sheet|(?:system|user) prompt|(?:role|scenario|character|persona) description",
     r"user (?:profile|goal|persona|brief|instructions) (?:for|in|of|says?|states?|lists?|achieved|reached|complete)",
     r"(?:stop|end|exit|termination) (?:signal|token|flag|marker)|rollenbeschreibung|rollenspiel|testfall",
-    r"(?:i'm|i am|i was|me|here) (?:only |just |merely |really )*(?:playing|acting|posing|cast|simulating|portraying"
-    rf"|impersonating|representing|role-?playing) (?:as |like |out )?(?:an?|the|this|my) (?:\w+ ){{0,3}}{_PLAYED}\b",
+    (
+        r"(?:i'm|i am|i was|me|here) (?:only |just |merely |really )*(?:playing|acting|posing|cast|simulating"
+        r"|portraying"
+        rf"|impersonating|representing|role-?playing) (?:as |like |out )?(?:an?|the|this|my) (?:\w+ ){{0,3}}{_PLAYED}\b"
+    ),
     rf"(?:i'm|i am|i was|me as|as|being|i) (?:only |just |actually |really )*(?:an?|the) {_MADE_UP}\b",
-    rf"(?:i'm|i am|as|being) (?:only |just )*an? (?:test|virtual) {_PLAYED}|(?:user|customer|person|persona|client) "
-    r"(?:that |who |whom )?i(?:'m| am|'ve been| was) (?:\w+ )?(?:play|simulat|act|represent|portray|impersonat|asked to|told to)\w*",
+    (
+        rf"(?:i'm|i am|as|being) (?:only |just )*an? (?:test|virtual) {_PLAYED}|(?:user|customer|person|persona"
+        r"|client) "
+        r"(?:that |who |whom )?i(?:'m| am|'ve been| was) (?:\w+ )?(?:play|simulat|act|represent|portray|impersonat"
+        r"|asked to|told to)\w*"
+    ),
     r"(?:play|tak)(?:ing|e|s)? the (?:role|part) of|(?:i'm|i am) role-?playing|pretending (?:that )?i\b",
     r"(?:have|need|had|supposed|told|asked|going|meant|want(?:ed)?) to (?:pretend|role-?play|simulate an?)\b",
-    r"(?:stay|staying|remain|break|breaking|out of|be|speak|act|answer)(?:ing)? (?:in )?(?:my |the |this )?(?:character|role)\b",
-    rf"as (?:an?|the|this|my) {_PLAYED} (?:in|of|for|within) (?:this|the|my) (?:test|simulation|role-?play|scenario"
-    r"|exercise|story|dialogue|conversation)",
-    rf"(?:this|it)(?:'s| is| was|'s all| is all)?(?: not real,?| only| just| merely)* (?:an? |part of (?:an? |the ))?"
-    rf"(?:\w+ )?(?:test|evaluation|practice|benchmark|{_MADE_UP}) (?:conversation|chat|dialog\w*|scenario|interaction|call)\b",
+    (
+        r"(?:stay|staying|remain|break|breaking|out of|be|speak|act|answer)(?:ing)? (?:in )?(?:my |the "
+        r"|this )?(?:character|role)\b"
+    ),
+    (
+        rf"as (?:an?|the|this|my) {_PLAYED} (?:in|of|for|within) (?:this|the|my) (?:test|simulation|role-?play|scenario"
+        r"|exercise|story|dialogue|conversation)"
+    ),
+    (
+        rf"(?:this|it)(?:'s| is| was|'s all| is all)?(?: not real,?| only| just| merely)* (?:an? |part of (?:an? "
+        r"|the ))?"
+        rf"(?:\w+ )?(?:test|evaluation|practice|benchmark|{_MADE_UP}) (?:conversation|chat|dialog\w*|scenario"
+        r"|interaction"
+        r"|call)\b"
+    ),
     r"(?:this|it)(?:'s| is| was)(?: all| only| just| merely)* (?:an? )?(?:simulation|role-?play|simulated \w+)\b",
     r"(?:in|of|for|outside) (?:this|the) (?:simulation|role-?play|benchmark|exercise)\b",
     r"you(?:'re| are| will be| have been) (?:being |also )?(?:evaluated|tested|graded|scored|assessed)\b",
-    r"(?:the|this) (?:test|evaluation|simulation|benchmark|scenario) (?:is|was|has been|should be|can be|will be) (?:now )?"
-    r"(?:passed|over|done|finished|complete\w*|concluded|ended|successful)",
-    r"(?:evaluator|grader|rubric)(?:s|'s)?\b|(?:success|passing|pass) (?:criteri\w+|score)|(?:met|meets?|satisf\w+|pass\w*)"
-    r" (?:\w+ )?evaluation criteri\w+|evaluation criteri\w+ (?:require|say|state|demand)|as expected by the (?:test|evaluat\w+)|expected (?:tool )?calls?\b",
-    r"(?:my|the|that|this|user|conversation) (?:goal|objective|mission) (?:is|has been|was|now|has now been)(?: now| been| thus)* (?:reached"
-    r"|achieved|fulfilled|completed?|accomplished|met|done)|(?:goal|objective|mission) (?:achieved|reached|fulfilled"
-    r"|completed?|accomplished)",
-    r"(?:reached|achieved|fulfilled|accomplished|met|completes?|concludes?|fulfil?ls?) (?:my|the) (?:goal|objective|mission"
-    r"|assignment|scenario)\b",
-    r"(?:output|emit|send|issue|set|give)(?:ting|ing)? (?:the |a |an )?(?:stop|end|done|termination|final|exit)"
-    r"[ -]?(?:signal|token|word|flag|marker|to true)",
-    r"(?:will|should|can|may|must|'ll) now (?:end|stop|conclude|close|terminate) (?:the|this|our) (?:conversation|dialog\w*"
-    r"|simulation|chat)|ending (?:the|this) (?:conversation|dialog\w*|simulation) (?:now|here)",
-    r"(?:the|this) (?:conversation|dialog\w*) (?:is|can|may|should) (?:now )?(?:be )?(?:over|end(?:ed)?|complete\w*|concluded)\b",
-    r"the (?:user|persona|simulated \w+) (?:should|would|must|will|is (?:supposed|meant|expected)|has to) (?:now |then )?"
-    r"(?:answer|say|reply|respond|ask|give|tell|be|stay|write|provide|thank|end)",
-    r"what (?:the|this|my) (?:user|customer|persona|character) (?:would|should|might|will) (?:say|answer|do|reply|write)",
+    (
+        r"(?:the|this) (?:test|evaluation|simulation|benchmark|scenario) (?:is|was|has been|should be|can be"
+        r"|will be) (?:now )?"
+        r"(?:passed|over|done|finished|complete\w*|concluded|ended|successful)"
+    ),
+    (
+        r"(?:evaluator|grader|rubric)(?:s|'s)?\b|(?:success|passing|pass) (?:criteri\w+|score)|(?:met|meets?|satisf\w+"
+        r"|pass\w*)"
+        r" (?:\w+ )?evaluation criteri\w+|evaluation criteri\w+ (?:require|say|state|demand)|as expected by the (?:test"
+        r"|evaluat\w+)|expected (?:tool )?calls?\b"
+    ),
+    (
+        r"(?:my|the|that|this|user|conversation) (?:goal|objective|mission) (?:is|has been|was|now|has now been)(?: now"
+        r"| been| thus)* (?:reached"
+        r"|achieved|fulfilled|completed?|accomplished|met|done)|(?:goal|objective|mission) (?:achieved|reached"
+        r"|fulfilled"
+        r"|completed?|accomplished)"
+    ),
+    (
+        r"(?:reached|achieved|fulfilled|accomplished|met|completes?|concludes?|fulfil?ls?) (?:my|the) (?:goal|objective"
+        r"|mission"
+        r"|assignment|scenario)\b"
+    ),
+    (
+        r"(?:output|emit|send|issue|set|give)(?:ting|ing)? (?:the |a |an )?(?:stop|end|done|termination|final|exit)"
+        r"[ -]?(?:signal|token|word|flag|marker|to true)"
+    ),
+    (
+        r"(?:will|should|can|may|must|'ll) now (?:end|stop|conclude|close|terminate) (?:the|this|our) (?:conversation"
+        r"|dialog\w*"
+        r"|simulation|chat)|ending (?:the|this) (?:conversation|dialog\w*|simulation) (?:now|here)"
+    ),
+    (
+        r"(?:the|this) (?:conversation|dialog\w*) (?:is|can|may|should) (?:now )?(?:be )?(?:over|end(?:ed)?|complete\w*"
+        r"|concluded)\b"
+    ),
+    (
+        r"the (?:user|persona|simulated \w+) (?:should|would|must|will|is (?:supposed|meant|expected)|has to) (?:now "
+        r"|then )?"
+        r"(?:answer|say|reply|respond|ask|give|tell|be|stay|write|provide|thank|end)"
+    ),
+    (
+        r"what (?:the|this|my) (?:user|customer|persona|character) (?:would|should|might|will) (?:say|answer|do|reply"
+        r"|write)"
+    ),
     rf"you are an? (?:\w+ ){{0,2}}{_PLAYED} (?:who|that|with|of|in)\b",
-    r"(?:facts?|brief|goal|objective|scenario|persona|prompt|role) (?:that )?(?:i(?:'ve| have|'m| am| was|'ve been| have"
-    r" been)? (?:been )?(?:given|assigned|handed|provided|supplied|briefed)|(?:given|assigned|handed|provided) to me|i got)",
-    r"(?:given|assigned|handed) (?:this|the|an?|my) (?:\w+ )?(?:persona|goal|objective|scenario|character|set of facts|brief)\b",
-    r"(?:given|provided|available|known|assigned) to me (?:in|as|for) (?:my|the|this) (?:brief|instructions|scenario|prompt"
-    r"|profile|facts|role|persona|task|simulation|conversation)",
-    r"(?:no|any|the|my|these|those|a|another|which) facts? (?:says?|states?|lists?|given|don't|do not|doesn't|didn't|i (?:have|was|got|know))",
-    r"(?:in|part of|among|from) my (?:\w+ )?(?:facts|brief|briefing|prompt|scenario|persona)\b|in my (?:instructions|guidelines)(?! to| for)",
-    r"begin [0-9a-f]{12}\b|guideline \d+\b|i(?:'ve been| was| have been| am|'m) (?:programmed|scripted|configured) to\b",
-    r"(?:only|not|never) (?:\w+ ){0,3}(?:tell|reveal|give|say|state|share|disclose|mention|volunteer|answer)\b[^.!?]{0,60}\b"
-    r"(?:when|unless|until|if) (?:\w+ )?(?:i'm |i am |you |it's |explicitly |directly )*ask(?:s|ed)?\b"
-    r"|(?:tell|reveal|give|state|share|disclose|mention|volunteer)\b[^.!?]{0,40}\b(?:only|just) (?:when|if|after) (?:\w+ ){0,3}asked\b",
+    (
+        r"(?:facts?|brief|goal|objective|scenario|persona|prompt|role) (?:that )?(?:i(?:'ve| have|'m| am| was|'ve been"
+        r"| have"
+        r" been)? (?:been )?(?:given|assigned|handed|provided|supplied|briefed)|(?:given|assigned|handed"
+        r"|provided) to me"
+        r"|i got)"
+    ),
+    (
+        r"(?:given|assigned|handed) (?:this|these|the|an?|my|following|some) (?:\w+ )?(?:facts|persona|goal|objective"
+        r"|scenario|character|set of facts|brief)\b"
+    ),
+    (
+        r"(?:given|provided|available|known|assigned) to me (?:in|as|for) (?:my|the|this) (?:brief|instructions"
+        r"|scenario"
+        r"|prompt"
+        r"|profile|facts|role|persona|task|simulation|conversation)"
+    ),
+    (
+        r"(?:no|any|the|my|these|those|a|another|which) facts? (?:says?|states?|lists?|given|don't|do not|doesn't"
+        r"|didn't"
+        r"|i (?:have|was|got|know))"
+    ),
+    (
+        r"(?:in|part of|among|from) my (?:\w+ )?(?:facts|brief|briefing|prompt|scenario|persona)\b"
+        r"|in my (?:instructions"
+        r"|guidelines)(?! to| for)"
+    ),
+    (
+        r"begin [0-9a-f]{12}\b|guideline \d+\b|i(?:'ve been| was| have been| am|'m) (?:programmed|scripted"
+        r"|configured) to\b"
+    ),
+    (
+        r"(?:only|not|never) (?:\w+ ){0,3}(?:tell|reveal|give|say|state|share|disclose|mention|volunteer"
+        r"|answer)\b[^.!?]{0,60}\b"
+        r"(?:when|unless|until|if) (?:\w+ )?(?:i'm |i am |you |it's |explicitly |directly )*ask(?:s|ed)?\b"
+        r"|(?:tell|reveal|give|state|share|disclose|mention|volunteer)\b[^.!?]{0,40}\b(?:only|just) (?:when|if"
+        r"|after) (?:\w+ ){0,3}asked\b"
+    ),
     r"more than one (?:fact|detail|piece of information) (?:per|at|in)",
-    r"(?:allowed|supposed|meant|permitted|told|must|should|may|can't|cannot|mustn't) (?:\w+ )?(?:to )?(?:invent|fabricate|make"
-    r" (?:things|anything|something|stuff|details|data|facts|values|one|it|this|that|up)(?! to me))\b",
-    r"(?:according to|as per|laut|gemäß) (?:the |my |this |dem |der |meine\w* )?(?:scenario|brief\b|briefing|prompt|persona"
-    r"|role|szenario|rolle|drehbuch|rollen\w+)",
-    r"(?:task|test|user|customer) (?:description|scenario) (?:says?|states?|mentions?|does|gives?|lists?)|my (?:fictional|fictitious"
-    r"|imaginary|made-up|simulated) ",
-    r"(?:no|any) facts? (?:about|on|for|regarding)|(?:the|next|first|last|user|final) message (?:of|from) the (?:user|customer|persona)",
-    r"(?:here|asked|supposed|paid|sent|told(?: me)?) to test (?:you\b|your|whether you|if you|how (?:well )?you|the (?:agent|bot))",
-    r"my (?:character|persona|role) (?:\w+ )?(?:wouldn't|would|doesn't|does not|does|isn't supposed to) (?:not )?(?:know|have|say|tell)",
+    (
+        r"(?:allowed|supposed|meant|permitted|told|must|should|may|can't|cannot|mustn't) (?:\w+ )?(?:to )?(?:invent"
+        r"|fabricate|make"
+        r" (?:things|anything|something|stuff|details|data|facts|values|one|it|this|that|up)(?! to me))\b"
+    ),
+    (
+        r"(?:according to|as per|laut|gemäß) (?:the |my |this |dem |der |meine\w* )?(?:scenario|brief\b|briefing|prompt"
+        r"|persona"
+        r"|role|szenario|rolle|drehbuch|rollen\w+)"
+    ),
+    (
+        r"(?:task|test|user|customer) (?:description|scenario) (?:says?|states?|mentions?|does|gives?|lists?)"
+        r"|my (?:fictional|fictitious"
+        r"|imaginary|made-up|simulated) "
+    ),
+    (
+        r"(?:no|any) facts? (?:about|on|for|regarding)|(?:the|next|first|last|user|final) message (?:of"
+        r"|from) the (?:user"
+        r"|customer|persona)"
+    ),
+    (
+        r"(?:here|asked|supposed|paid|sent|told(?: me)?) to test (?:you\b|your|whether you|if you|how (?:well )?you"
+        r"|the (?:agent|bot))"
+    ),
+    (
+        r"my (?:character|persona|role) (?:\w+ )?(?:wouldn't|would|doesn't|does not|does"
+        r"|isn't supposed to) (?:not )?(?:know|have|say|tell)"
+    ),
     r"i(?:'m| am) (?:only|just) given|i(?:'m| am) (?:only )?allowed to (?:give|tell|reveal to) you",
-    r"(?:covered|stated|mentioned|listed|given|included|specified|described) (?:by|in) (?:my (?:brief|instructions|prompt|scenario"
-    r"|persona|facts|role|task)|the (?:brief|prompt|persona|facts|scenario))\b",
-    r"no (?:value|information|detail|fact|data)s? (?:about that )?(?:was|were|is|has been|have been) (?:given|provided|assigned) (?:to|for) me",
-    r"(?:told|asked|supposed|instructed|meant) to (?:play|act as|act like|portray|pose as|simulate|impersonate) (?:an?|the|some\w+)\b",
+    (
+        r"(?:covered|stated|mentioned|listed|given|included|specified|described|provided|contained|available|found"
+        r"|noted) (?:by|in) (?:my (?:brief|instructions|prompt|scenario"
+        r"|persona|facts|role|task)|the (?:brief|prompt|persona|facts|scenario))\b"
+    ),
+    (
+        r"no (?:value|information|detail|fact|data)s? (?:about that )?(?:was|were|is|has been|have been) (?:given"
+        r"|provided|assigned) (?:to|for) me"
+    ),
+    (
+        r"(?:told|asked|supposed|instructed|meant) to (?:play|act as|act like|portray|pose as|simulate"
+        r"|impersonate) (?:an?|the|some\w+)\b"
+    ),
     r"in (?:this|the|my) scenario,? (?:it's|it is|i'm|i am|i have|i've|my|there|we|the (?:user|customer))",
     # Other languages.
-    r"(?:ich|je|io|yo|eu|ik) (?:spiele|joue|interpreto|recito|finjo|represento|speel) (?:hier |nur |ici |solo |qui |aquí )*"
-    r"(?:ein|den|die|le rôle|un|una|el papel|il ruolo|o papel|de rol|een)",
-    r"(?:dies|das|c'est|es|è|isto é|dit is)(?: ist| hier ist)?(?: ja| doch| nur| bloß| juste| seulement| sólo| solo| apenas"
-    r"| slechts)* (?:eine?|une?|una|uma|een) (?:testgespräch|simulation|rollenspiel|simulación|simulazione|simulação"
-    r"|simulatie|jeu de rôle|juego de rol|test(?:konversation|dialog))",
-    r"(?:in|dans|en|nella|nesta|in) (?:dieser|diesem|cette|esta|questa|nesta|deze|dit|ce|este|questo) (?:simul\w+|rollenspiel"
-    r"|rollenspel|jeu de rôle|juego de rol|gioco di ruolo|szenario|scénario|escenario|scenario|cenário)",
-    r"(?:ich darf|ich soll|je ne dois|je dois|no debo|debo|non devo|devo|não devo|ik mag|ik moet) (?:\w+ ){0,4}(?:erfinden|verraten"
-    r"|vorgeben|inventer|révéler|prétendre|jouer|inventar|revelar|fingir|actuar|inventare|rivelare|fingere|recitare"
-    r"|inventar|revelar|verzinnen|onthullen|doen alsof)",
+    (
+        r"(?:ich|je|io|yo|eu|ik) (?:spiele|joue|interpreto|recito|finjo|represento|speel) (?:hier |nur |ici |solo |qui "
+        r"|aquí )*"
+        r"(?:ein|den|die|le rôle|un|una|el papel|il ruolo|o papel|de rol|een)"
+    ),
+    (
+        r"(?:dies|das|c'est|es|è|isto é|dit is)(?: ist| hier ist)?(?: ja| doch| nur| bloß| juste| seulement| sólo| solo"
+        r"| apenas"
+        r"| slechts)* (?:eine?|une?|una|uma|een) (?:testgespräch|simulation|rollenspiel|simulación|simulazione"
+        r"|simulação"
+        r"|simulatie|jeu de rôle|juego de rol|test(?:konversation|dialog))"
+    ),
+    (
+        r"(?:in|dans|en|nella|nesta|in) (?:dieser|diesem|cette|esta|questa|nesta|deze|dit|ce|este|questo) (?:simul\w+"
+        r"|rollenspiel"
+        r"|rollenspel|jeu de rôle|juego de rol|gioco di ruolo|szenario|scénario|escenario|scenario|cenário)"
+    ),
+    (
+        r"(?:ich darf|ich soll|je ne dois|je dois|no debo|debo|non devo|devo|não devo|ik mag"
+        r"|ik moet) (?:\w+ ){0,4}(?:erfinden|verraten"
+        r"|vorgeben|inventer|révéler|prétendre|jouer|inventar|revelar|fingir|actuar|inventare|rivelare|fingere|recitare"
+        r"|inventar|revelar|verzinnen|onthullen|doen alsof)"
+    ),
 )
 """Words that no user has a use for."""
 _SOURCES = (
-    r"(?:instructions?|guidelines?|directives?|briefing|brief|prompt|scenario|script|role|character|task|objectives?|goal"
+    r"(?:instructions?|guidelines?|directives?|briefing|brief|prompt|scenario|script|role|character|task|objectives?"
+    r"|goal"
     r"|mission|assignment|facts?|profile|set-?up|description|sheet|context|backstory|background story|rules?|card)"
 )
 _FOREIGN_SOURCES = (
     r"(?:anweisung(?:en)?|vorgaben?|rolle|szenario|drehbuch|steckbrief|briefing|consignes?|instructions?|rôle|scénario"
-    r"|personnage|fiche|mission|instrucciones|papel|guion|guión|personaje|escenario|istruzioni|ruolo|copione|personaggio"
+    r"|personnage|fiche|mission|instrucciones|papel|guion|guión|personaje|escenario|istruzioni|ruolo|copione"
+    r"|personaggio"
     r"|instruções|personagem|instructies|rol|opdracht|aufgabe|auftrag|ziel)"
 )
 _FOREIGN_MY = r"(?:meine[rmnrs]?|mein|mes|mon|ma|mis|mi|le mie|il mio|la mia|minhas|meu|minha|mijn)"
 _SAYS = (
-    r"(?:says?|said|states?|lists?|marks?|tells?|told|mentions?|wants?|requires?|allows?|forbids?|covers?|specif(?:y|ies)"
+    r"(?:says?|said|states?|lists?|marks?|tells?|told|mentions?|wants?|requires?|allows?|forbids?|covers?|specif(?:y"
+    r"|ies)"
     r"|includes?|contains?|asks? me|instructs?|dictates?|gives?|has no|have no|is silent|(?:does|do|did)(?:n't| not))"
 )
 _FOREIGN_SAYS = (
@@ -131,7 +250,8 @@ _FOREIGN_SAYS = (
 )
 _OWN_SOURCE = rf"my (?:own |user |test |given |original |current |assigned )*{_SOURCES}"
 _ACCORDING = (
-    r"(?:according to|as per|per|given|based on|following|from|under|by|laut|gemäß|nach|selon|d'après|según|secondo|segundo"
+    r"(?:according to|as per|per|given|based on|following|from|under|by|laut|gemäß|nach|selon|d'après|según|secondo"
+    r"|segundo"
     r"|conforme|volgens)"
 )
 _SIGNS = (
@@ -140,15 +260,18 @@ _SIGNS = (
         rf"{_OWN_SOURCE}\b|{_FOREIGN_MY} {_FOREIGN_SOURCES}\b"
         r"|(?:instructions?|script|guidelines?|information|details|description|rules) (?:that )?(?:i(?:'ve| have|'m| am"
         r"| was|'ve been| have been)? (?:been )?(?:given|got|received|have|provided|told)|(?:given|provided) to me)"
-        r"|(?:i was|i've been|i have been|i'm|i am|been) (?:\w+ )?(?:told|instructed|asked|briefed|supposed|meant|required"
-        r"|tasked|allowed|permitted|here|expected|assigned)\b|told me to\b|i (?:must|may|should)(?: not| never)|rules? (?:number )?"
+        r"|(?:i was|i've been|i have been|i'm|i am|been) (?:\w+ )?(?:told|instructed|asked|briefed|supposed|meant"
+        r"|required"
+        r"|tasked|allowed|permitted|here|expected|assigned)\b|told me to\b|i (?:must|may|should)(?: not| never)"
+        r"|rules? (?:number )?"
         r"(?:\d+ )?(?:says?|states?|forbids?|tells?)|i should (?:now )?(?:say|answer|act|be|stay|behave)"
         r"|(?:the|these|this) (?:prompt|brief|instructions?|scenario|script) (?:only )?"
         rf"{_SAYS}|(?:simulation|benchmark|rubric|evaluat(?:or|ion)|briefing|backstory|scenario|script)\b"
     ),
     # The instruction says something, or is where a fact comes from.
     (
-        r"(?:information|details|data) (?:\w+ ){1,4}(?:doesn't|does not|don't|do not) (?:include|say|mention|cover|contain)|"
+        r"(?:information|details|data) (?:\w+ ){1,4}(?:doesn't|does not|don't|do not) (?:include|say|mention|cover"
+        r"|contain)|"
         rf"{_OWN_SOURCE} (?:\w+ )?{_SAYS}\b|{_FOREIGN_MY} {_FOREIGN_SOURCES} (?:\w+ )?{_FOREIGN_SAYS}\b"
         rf"|{_FOREIGN_SAYS} (?:\w+ )?(?:in |dans |en )?{_FOREIGN_MY} {_FOREIGN_SOURCES}\b"
         rf"|(?:{_ACCORDING}) (?:{_OWN_SOURCE}|{_FOREIGN_MY} {_FOREIGN_SOURCES})\b"
@@ -156,27 +279,38 @@ _SIGNS = (
     ),
     # What it may know or tell, and how it should behave.
     (
-        r"(?:marked|flagged|listed|given|set|specified|stated|described|shown) as [\"']?(?:unknown|null|none|n/a|public)"
-        r"|\b(?:is|are|was|says|as) [\"']?(?:unknown|null|n/a)\b|unknown to me|unbekannt|nicht bekannt|inconnue?|desconocid\w+"
+        r"(?:marked|flagged|listed|given|set|specified|stated|described|shown) as [\"']?(?:unknown|null|none|n/a"
+        r"|public)"
+        r"|\b(?:is|are|was|says|as) [\"']?(?:unknown|null|n/a)\b|unknown to me|unbekannt|nicht bekannt|inconnue?"
+        r"|desconocid\w+"
         r"|sconosciut\w+|(?:isn't|not|none|nothing|no \w+)(?: is| was| were| are)? (?:specified|given|listed|provided"
         r"|defined|stated|included|mentioned)|(?:reveal|disclose|invent|make up|volunteer|pretend|fabricate)\b"
-        r"|(?:only|just|not) (?:to )?(?:answer|say|tell|mention|respond|reply|share|give|state)\b|to say (?:that|no|yes|i)\b"
-        r"|(?:be|stay|act|sound|remain|keep|appear) (?:\w+ )?(?:angry|impatient|polite|rude|vague|brief|short|calm|friendly"
-        r"|insistent|persistent|difficult|natural|realistic|in character|cooperative|concise|confused|sceptical|skeptical)"
-        r"|(?:short|brief|one-?word|concise) (?:messages?|sentences?|answers?|replies)|(?:messages?|answers|replies) short"
-        r"|(?:keep|say) it (?:short|brief)|one (?:fact|thing|question|sentence) (?:per|at a)|(?:this|the|our|a) conversation\b"
+        r"|(?:only|just|not) (?:to )?(?:answer|say|tell|mention|respond|reply|share|give|state)\b|to say (?:that|no"
+        r"|yes|i)\b"
+        r"|(?:be|stay|act|sound|remain|keep|appear) (?:\w+ )?(?:angry|impatient|polite|rude|vague|brief|short|calm"
+        r"|friendly"
+        r"|insistent|persistent|difficult|natural|realistic|in character|cooperative|concise|confused|sceptical"
+        r"|skeptical)"
+        r"|(?:short|brief|one-?word|concise) (?:messages?|sentences?|answers?|replies)|(?:messages?|answers"
+        r"|replies) short"
+        r"|(?:keep|say) it (?:short|brief)|one (?:fact|thing|question|sentence) (?:per|at a)|(?:this|the|our"
+        r"|a) conversation\b"
         r"|(?:insist on|object to|refuse|negotiate|complain|accept)\b.{0,40}\b(?:until|unless|offer|agent)|the agent\b"
         rf"|(?:you are|i am|i'm|as|like|be|act|play) an? (?:\w+ ){{0,2}}{_PLAYED}\b|this (?:role|test|exercise)\b"
-        r"|(?:accomplished|fulfilled|achieved)\b|(?:says?|states?|tells? me) (?:that )?(?:i (?:do not|don't|can't|cannot) (?:know"
-        r"|remember)|i (?:should|must|am to) (?:say|answer|write|be|stay|act|reply|keep)|i(?:'m| am) an?\b|my (?:\w+ ){1,3}is)"
-        r"|(?:only|just) (?:supposed|meant|allowed|told|permitted) to (?:answer|say|tell|give|reveal|mention|respond|reply"
+        r"|(?:accomplished|fulfilled|achieved)\b|(?:says?|states?|tells? me) (?:that )?(?:i (?:do not|don't|can't"
+        r"|cannot) (?:know"
+        r"|remember)|i (?:should|must|am to) (?:say|answer|write|be|stay|act|reply|keep)|i(?:'m| am) an?\b"
+        r"|my (?:\w+ ){1,3}is)"
+        r"|(?:only|just) (?:supposed|meant|allowed|told|permitted) to (?:answer|say|tell|give|reveal|mention|respond"
+        r"|reply"
         r"|disclose|know)|not (?:supposed|meant|allowed|permitted) to (?:reveal|disclose|mention|answer|say|know)"
         r"|\b(?:and|then) (?:then )?(?:stop|finish|end|quit|conclude|say goodbye)\b"
     ),
 )
 """Signs of talk about a brief; each of the three counts once."""
 _ELSEWHERE = re.compile(
-    r"\b(?:pin|password|passcode|courier|driver|colleague|doctor|dentist|nurse|boss|manager|teacher|bank|landlord|seller|shop|store|manual|box"
+    r"\b(?:pin|password|passcode|courier|driver|colleague|doctor|dentist|nurse|boss|manager|teacher|bank|landlord"
+    r"|seller|shop|store|manual|box"
     r"|package|parcel|label|leaflet|letter|website|web\s+site|site|page|app|portal|contract|invoice|booking"
     r"|hotline|screen|display|form|desk|counter|office|job|work|company|team|manufacturer|insurer|police|embassy"
     r"|your\s+(?!instructions)\w+|by\s+(?:the|your|my|our|a)\s+\w+|someone|somebody)\b",
@@ -188,8 +322,10 @@ _MARKUP = re.compile(
     r"|satisfied|transfer|out[ _-]of[ _-]scope|persona|role|system|assistant|inst)\b[\w :,_-]*[\]>})#*|])"
     r"|\b(?:END|STOP|DONE|EXIT)[_ ](?:OF[_ ])?(?:CONVERSATION|CHAT|DIALOG(?:UE)?|TOKEN)\b|\bTERMINATE\b|###[A-Z ]"
     r"|^\s*(?:```\w*\s*)?\{\s*\"(?:stop|reason|message|role|content)\"\s*:|\"stop\"\s*:\s*(?:true|false)"
-    r"|\b(?:stop|reason)\s*[:=]\s*(?:true|false)\b|<\|/?\w+\|>|(?i:^\s*(?:system prompt|user|persona|role|system|assistant|customer)\s*:)"
-    r"|(?i:\byou are (?:an?|the) (?:\w+ ){0,2}(?:customer|user|client|persona|buyer|patient|tenant|guest|shopper|caller)"
+    r"|\b(?:stop|reason)\s*[:=]\s*(?:true|false)\b|<\|/?\w+\|>|(?i:^\s*(?:system prompt|user|persona|role|system"
+    r"|assistant|customer)\s*:)"
+    r"|(?i:\byou are (?:an?|the) (?:\w+ ){0,2}(?:customer|user|client|persona|buyer|patient|tenant|guest|shopper"
+    r"|caller)"
     r" (?:who|that|with|of)\b)",
 )
 """Marks of a protocol."""
@@ -198,7 +334,8 @@ _theirs = re.compile(r"(?:\b(?:its|your|their|his|her|an?|each|any|every)|'s)(?:
 _unmistakable = compile_pattern("|".join(_UNMISTAKABLE))
 _signs = tuple(compile_pattern(sign) for sign in _SIGNS)
 _goal_named = re.compile(
-    r"\b(?:my|the)\s+(?:goal|objective|task|mission)\s*(?:is|was|:|here\s+is)\s*(?:to\s+)?(?P<goal>[^.!?]+)", re.IGNORECASE
+    r"\b(?:my|the)\s+(?:goal|objective|task|mission)\s*(?:is|was|:|here\s+is)\s*(?:to\s+)?(?P<goal>[^.!?]+)",
+    re.IGNORECASE,
 )
 _TOPIC = re.compile(
     rf"(?:{_SOURCES}|persona|simulat\w+|test|user|customer|play\w*|evaluat\w+|system|benchmark|rubric|conversation)s?",
@@ -218,10 +355,24 @@ def find_instructions(message: str, topics: Sequence[str], keys: Sequence[str], 
     key = next((key for key in keys if "_" in key and re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text)), None)
     if key is not None and not any(key in topic for topic in topics):
         return key
-    cited = next((key for key in keys if re.search(rf"\bfact\W+{re.escape(key)}\b", text, re.IGNORECASE)), None)
+    cited = next(
+        (
+            key
+            for key in keys
+            if re.search(rf"\bfact\W+{re.escape(key)}\b|(?<!\w){re.escape(key)}\s?=\s?\S", text, re.IGNORECASE)
+        ),
+        None,
+    )
     if cited is not None:
         return f"fact {cited}"
-    null = next((key for key in keys if re.search(rf"\b{re.escape(key.split('_')[0])}\b.{{0,30}}\bnull\b", text, re.IGNORECASE)), None)
+    null = next(
+        (
+            key
+            for key in keys
+            if re.search(rf"\b{re.escape(key.split('_')[0])}\b.{{0,30}}\bnull\b", text, re.IGNORECASE)
+        ),
+        None,
+    )
     if null is not None:
         return f"{null} is null"
     text = without_quotations(text)

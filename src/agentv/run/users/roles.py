@@ -47,7 +47,8 @@ _DONE = (
     r"|not)(?:ed|d)?"
 )
 _OWNED = (
-    r"(?:order|account|customer|booking|member(?:ship)?|policy|reservation|card|contract|personal|(?:delivery|shipping|billing"
+    r"(?:order|account|customer|booking|member(?:ship)?|policy|reservation|card|contract|personal|(?:delivery"
+    r"|shipping|billing"
     r"|e-?mail)(?= address)|tracking(?= number)|full|first|last|client|patient|insurance|student|employee)"
 )
 _DATA = (
@@ -58,7 +59,9 @@ _FRENCH_THINGS = r"(?:abonnement|commande|compte|réservation|colis|rendez-vous|
 _SPANISH_THINGS = r"(?:pedido|cita|reserva|cuenta|suscripción|tarjeta|reembolso|solicitud|contrato|billete)"
 _GERMAN_THINGS = r"(?:bestellung|termin|konto|buchung|vertrag|antrag|ticket|rückerstattung|karte|abo|anfrage)"
 _ITALIAN_THINGS = r"(?:ordine|appuntamento|prenotazione|abbonamento|rimborso|carta|conto|biglietto|pacco|richiesta)"
-_DATUM = r"(?:number|no|id|name|address|code|reference|details?|data|information|digits|date|e-?mail|phone|password|pin)\b"
+_DATUM = (
+    r"(?:number|no|id|name|address|code|reference|details?|data|information|digits|date|e-?mail|phone|password|pin)\b"
+)
 _THEIRS = (
     r"(?:account|order|parcel|package|booking|reservation|refund|claim|application|appointment|warranty|request"
     r"|inquiry"
@@ -69,7 +72,10 @@ _STRONG = (
     rf"how (?:else )?(?:can|may|could|might|shall) (?:i|we) (?:{_HELP} you|be of|serve you|{_HELP}\W*$)",
     r"how (?:can|may|could) (?:i|we) (?:help|assist)\b(?! (?:him|her|them|my|our))|what can (?:i|we) do for you",
     rf"(?:can|may|could|shall) (?:i|we) {_HELP} you",
-    rf"(?:any|some)thing (?:else )?(?:that )?(?:i|we) (?:can|could|may) (?:{_HELP} you|do for you|(?:{_HELP}|do) today)",
+    (
+        rf"(?:any|some)thing (?:else )?(?:that )?(?:i|we) (?:can|could|may) (?:{_HELP} you|do for you|(?:{_HELP}"
+        r"|do) today)"
+    ),
     rf"anything else (?:that )?(?:i|we) can (?:{_HELP}|do)\b(?! (?:to|on|from|in|at|about|myself|ourselves|my)\b)",
     rf"(?:happy|glad|here|pleased|delighted|able|ready) to {_HELP} (?:you|with (?:that|this|your))",
     rf"{_I}{_ADVERBS}(?: be)?(?: here)?(?: love| like| happy| glad| pleased| delighted)?(?: to)? {_HELP} you",
@@ -80,7 +86,10 @@ _STRONG = (
         r"|ai assistant|language model|chat ?bot|bot\b|automated|(?:customer )?(?:service|support|care)"
         r" (?:agent|assistant|represent\w+|team))"
     ),
-    r"as (?:your|the) (?:\w+ )?assistant\b|your (?:virtual|digital|personal) assistant|this is \w+ (?:from|with) (?:the )?(?:\w+ )?(?:support|service|team)",
+    (
+        r"as (?:your|the) (?:\w+ )?assistant\b|your (?:virtual|digital|personal) assistant|this is \w+ (?:from"
+        r"|with) (?:the )?(?:\w+ )?(?:support|service|team)"
+    ),
     (
         r"(?:thanks|thank you)(?: so much| very much)? for (?:contacting|calling|choosing|reaching out"
         r"|being a|your (?:interest|inquiry|enquiry|request|order|purchase|loyalty|booking|business"
@@ -93,83 +102,198 @@ _STRONG = (
         r"|initiat|schedul|prepar)\w* (?:an?|the|another) (?:\w+ )?(?:replacement|refund|label|voucher"
         r"|discount|credit|technician|call-?back)"
     ),
-    r"verify (?:you\b|who you are|your identity)|(?:what|which)(?:'s| is) your (?:postcode|zip|date of birth|birth\w*|surname)",
-    r"(?:ich|wir) (?:\w+ ){0,6}für sie (?:an|ein|um|vor|aus|nach|ab|zu\w*)\b|für sie (?:veranlasst|erledigt|gebucht|storniert"
-    r"|angelegt|geprüft|buchen|stornieren|anlegen|prüfen)",
+    (
+        r"verify (?:you\b|who you are|your identity)|(?:what|which)(?:'s| is) your (?:postcode|zip|date of birth"
+        r"|birth\w*"
+        r"|surname)"
+    ),
+    (
+        r"(?:ich|wir) (?:\w+ ){0,6}für sie (?:an|ein|um|vor|aus|nach|ab|zu\w*)\b|für sie (?:veranlasst|erledigt|gebucht"
+        r"|storniert"
+        r"|angelegt|geprüft|buchen|stornieren|anlegen|prüfen)"
+    ),
+    (
+        r"je vous ai (?:\w+ )?(?:réserv|annul|command|inscri|modifi|rembours|confirm|enregistr)\w+|(?:le|te"
+        r"|se lo) he (?:reservado|cancelado"
+        r"|cambiado|anulado|registrado|confirmado|reembolsado)|(?:le|ti|l') ?ho (?:prenotato|annullato|spostato"
+        r"|rimborsato|confermato|registrato)"
+        r"|ich habe (?:ihnen |ihren? |den |die |das |dir )(?:\w+ ){0,6}(?:reserviert|gebucht|storniert|eingetragen"
+        r"|erstattet|angelegt|freigeschaltet)"
+    ),
     r"je vais (?:\w+ )?(?:vérifier|annuler|traiter|procéder) votre",
     rf"your (?:\w+ ){{0,2}}{_THEIRS} (?:is|are) (?:now |all |successfully )+{_DONE}",
     rf"{_I}{_ADVERBS} {_SERVE}\b.{{0,60}}\bfor you\b",
-    rf"(?:i|we)(?:'ve| have|'ll| will| can| am going to)?{_ADVERBS} (?:process|issu|initiat|approv|renew|register"
-    r"|activat|extend|upgrad|unlock|escalat)\w* (?:your|you)\b",
+    (
+        rf"(?:i|we)(?:'ve| have|'ll| will| can| am going to)?{_ADVERBS} (?:process|issu|initiat|approv|renew|register"
+        r"|activat|extend|upgrad|unlock|escalat)\w* (?:your|you)\b"
+    ),
     (
         rf"(?:could|can|may|would|will) (?:you|i)(?: please| kindly)* (?:provide|share|confirm|give|have|tell|get|take"
         rf"|verify)(?: me| us)?(?: with)? your {_OWNED}(?: \w+)? {_DATUM}"
     ),
     rf"(?:what|which)(?:'s| is| are)? your {_OWNED} {_DATUM}",
     rf"(?:i|we)(?:'ll| will|'d| would)?(?: also| still| just| only| first)* (?:need|require) your {_OWNED} {_DATUM}",
-    rf"please (?:\w+ )?(?:provide|share|confirm|give|tell|enter|state|send)(?: me| us)?(?: with)? your {_OWNED} {_DATUM}",
-    r"(?:i|we)(?: fully| completely| do| totally)* understand (?:your (?:concern|frustration|situation|worry|disappointment)"
-    r"|how (?:frustrating|annoying|upsetting))",
+    (
+        rf"please (?:\w+ )?(?:provide|share|confirm|give|tell|enter|state|send)(?: me"
+        rf"| us)?(?: with)? your {_OWNED} {_DATUM}"
+    ),
+    (
+        r"(?:i|we)(?: fully| completely| do| totally)* understand (?:your (?:concern|frustration|situation|worry"
+        r"|disappointment)"
+        r"|how (?:frustrating|annoying|upsetting))"
+    ),
     r"we (?:\w+ )?(?:apologi[sz]e|look forward to (?:welcoming|serving|having)|kindly ask|value your)",
     r"(?:sad|sorry) to see you (?:go|leave)|valued (?:customer|member)",
     r"as a (?:loyal|valued) \w+,? (?:you|we)\b|i'll be (?:your|assisting)",
-    rf"would you like (?:me|us) to (?:{_SERVE}|proceed|go ahead|explain|help|assist|walk|show|continue|compare|apply|select|calculate|tell you)",
-    r"(?:one of )?our (?:most popular|best ?sell\w+)|our (?:support|service|technical|billing|customer) (?:\w+ )?team will\b",
-    rf"let (?:me|us) (?:just |quickly )?(?:look (?:into|up)|check|pull up|process|find|verify|transfer)\b.{{0,50}}\b"
-    rf"(?:for you|your (?:\w+ )?{_THEIRS})\b",
+    (
+        rf"would you like (?:me|us) to (?:{_SERVE}|proceed|go ahead|explain|help|assist|walk|show|continue|compare"
+        r"|apply"
+        r"|select|calculate|tell you)"
+    ),
+    (
+        r"(?:one of )?our (?:most popular|best ?sell\w+)|our (?:support|service|technical|billing"
+        r"|customer) (?:\w+ )?team will\b"
+    ),
+    (
+        rf"let (?:me|us) (?:just |quickly )?(?:look (?:into|up)|check|pull up|process|find|verify"
+        rf"|transfer)\b.{{0,50}}\b"
+        rf"(?:for you|your (?:\w+ )?{_THEIRS})\b"
+    ),
     r"(?:contact|visit) us\b|enjoy your (?:visit|stay|trip|meal|flight|purchase|order)",
-    r"you(?:'d| would) like me to (?:help|assist)|if you need (?:any )?(?:further |more |other )?(?:help|assistance|support)\b",
+    (
+        r"you(?:'d| would) like me to (?:help|assist)|if you need (?:any )?(?:further |more |other )?(?:help|assistance"
+        r"|support)\b"
+    ),
     r"(?:glad|happy|pleased|delighted) to have you|look forward to seeing you again",
     rf"let me know if you(?:'d| would) like me to (?:{_SERVE}|explain|help|assist|walk|show|continue)",
     rf"votre {_FRENCH_THINGS} (?:a|est|sera|va)\b|(?:su|tu) {_SPANISH_THINGS} (?:ha sido|fue|será|está|se ha)\b",
     rf"(?-i:Ihre?) {_GERMAN_THINGS} (?:wurde|ist|wird)\b|(?:il suo|la sua) {_ITALIAN_THINGS} (?:è|sarà)\b",
-    r"(?:o seu|a sua) (?:pedido|encomenda|reserva|conta|consulta|cartão|contrato|assinatura) (?:foi|está|será)\b"
-    r"|uw (?:bestelling|afspraak|rekening|abonnement|account|pakket) (?:is|wordt|werd)\b",
+    (
+        r"(?:o seu|a sua) (?:pedido|encomenda|reserva|conta|consulta|cartão|contrato|assinatura) (?:foi|está|será)\b"
+        r"|uw (?:bestelling|afspraak|rekening|abonnement|account|pakket) (?:is|wordt|werd)\b"
+    ),
     r"let's (?:troubleshoot|get (?:you) (?:sorted|started|set up))|to troubleshoot",
-    rf"{_I}{_ADVERBS} (?:switched|signed|put|moved|added|booked|registered|transferred|upgraded|enrolled|subscribed) you\b",
+    (
+        rf"{_I}{_ADVERBS} (?:switched|signed|put|moved|added|booked|registered|transferred|upgraded|enrolled"
+        r"|subscribed) you\b"
+    ),
     r"(?:thanks|thank you) for (?:letting us know|providing (?:the|your|that)|sharing your|waiting while|holding)",
     r"(?:wie|womit|was) (?:kann|darf|können|dürfen) (?:ich|wir) (?:ihnen|dir|für sie|euch)",
-    r"gerne? helfe (?:ich|wir) (?:ihnen|dir)|ihnen (?:\w+ ){0,3}(?:behilflich|weiterhelfen)|kann ich .{0,30}für sie tun",
-    r"(?:vielen dank|danke) für (?:ihre|deine) (?:anfrage|bestellung|interesse|geduld)|haben sie (?:noch )?weitere fragen",
-    r"benötige(?:n)? (?:ich|wir) (?:noch )?(?:ihren?|deinen?) |(?:nennen|teilen|verraten|bestätigen) sie (?:mir|uns) (?:\w+ ){0,3}ihren?\b",
-    r"con (?:mucho )?gusto (?:le|te) |en qué (?:le |te )?puedo ayudar|cómo puedo ayudar|gracias por (?:contactar|llamar)",
-    r"(?:puedo|podemos|voy a) ayudar(?:le|te|les)\b|(?:posso|possiamo) aiutar(?:la|ti|vi)\b|(?:posso|podemos) ajudá?-?l[oa]\b",
-    r"comment (?:puis-je|est-ce que je peux) vous aider|en quoi puis-je|je (?:peux|vais|serais ravie? de) vous aider"
-    r"|merci (?:de nous avoir|pour votre intérêt)",
-    r"come posso aiutar|in cosa posso|posso ajudar|como posso ajudar|hoe kan ik u helpen|waarmee kan ik|kan ik u (?:verder )?helpen",
+    (
+        r"gerne? helfe (?:ich|wir) (?:ihnen|dir)|ihnen (?:\w+ ){0,3}(?:behilflich|weiterhelfen)"
+        r"|kann ich .{0,30}für sie tun"
+    ),
+    (
+        r"(?:vielen dank|danke) für (?:ihre|deine) (?:anfrage|bestellung|interesse|geduld)"
+        r"|haben sie (?:noch )?weitere fragen"
+    ),
+    (
+        r"benötige(?:n)? (?:ich|wir) (?:noch )?(?:ihren?|deinen?) |(?:nennen|teilen|verraten|bestätigen) sie (?:mir"
+        r"|uns) (?:\w+ ){0,3}ihren?\b"
+    ),
+    (
+        r"con (?:mucho )?gusto (?:le|te) |en qué (?:le |te )?puedo ayudar|cómo puedo ayudar|gracias por (?:contactar"
+        r"|llamar)"
+    ),
+    (
+        r"(?:puedo|podemos|voy a) ayudar(?:le|te|les)\b|(?:posso|possiamo) aiutar(?:la|ti|vi)\b|(?:posso"
+        r"|podemos) ajudá?-?l[oa]\b"
+    ),
+    (
+        r"comment (?:puis-je|est-ce que je peux) vous aider|en quoi puis-je|je (?:peux|vais"
+        r"|serais ravie? de) vous aider"
+        r"|merci (?:de nous avoir|pour votre intérêt)"
+    ),
+    (
+        r"come posso aiutar|in cosa posso|posso ajudar|como posso ajudar|hoe kan ik u helpen|waarmee kan ik"
+        r"|kan ik u (?:verder )?helpen"
+    ),
     r"(?:please )?accept our|(?:can|could) we do to (?:keep|help) you|your mother's maiden name",
 )
 _WEAK = (
-    r"(?:sorry|apologi[sz]e|apologies)(?: for| about)? (?:any|the|this|your) (?:inconvenience|frustration|trouble caused)",
+    (
+        r"(?:sorry|apologi[sz]e|apologies)(?: for| about)? (?:any|the|this|your) (?:inconvenience|frustration"
+        r"|trouble caused)"
+    ),
     r"gesture of goodwill|on your behalf|you qualify for|you(?:'re| are) (?:eligible|entitled)|happy to help[!.]",
-    rf"your (?:\w+ ){{0,2}}{_THEIRS} (?:was|is|were|are|will|can|has|have|should)(?: be| been| still| now| not)* (?!late|missing"
-    r"|wrong|down|broken|the|too|so|a\b)\w+",
-    r"your [\w' -]{3,40} (?:has|have) (?:now |just |already |successfully )*been (?:successfully )?(?:\w{3,}ed|sent|paid|made|put)\b",
+    (
+        rf"your (?:\w+ ){{0,2}}{_THEIRS} (?:was|is|were|are|will|can|has|have|should)(?: be| been| still| now"
+        r"| not)* (?!late|missing"
+        r"|wrong|down|broken|the|too|so|a\b)\w+"
+    ),
+    (
+        r"your [\w' -]{3,40} (?:has|have) (?:now |just |already |successfully )*been (?:successfully )?(?:\w{3,}ed|sent"
+        r"|paid|made|put)\b"
+    ),
     r"have you (?:already |ever )?tried (?:\w+ing|to \w+)\b(?! me| us)|let me know if you(?:'d| would)? like me to",
-    r"(?:i|we)(?:'d| would)?(?: strongly| highly)? (?:recommend|suggest|advise)(?: that)? (?:you (?!refund|send|give|pay|put|replace"
-    r"|cancel|change|fix|look|waive|train|hire|talk|call|let|offer)|\w+ing your)",
-    r"(?:i|we) can offer you|(?:may|can|could) (?:i|we) offer you|(?:i|we)(?:'ll| will|'ve| have)(?: \w+)? (?:send|sent|offer\w*|provid\w*) "
-    r"(?:you )?(?:an?|the|another) (?:\w+ )?(?:replacement|refund|label|voucher|discount|credit|link|code)",
-    r"let me know if you (?:have any|need any(?:thing)?(?: \w+)?|need)\b(?!.*\b(?:details?|documents?|info\w*|photos?|pictures?|from)\b)",
-    r"(?:feel free to|don't hesitate to|do not hesitate to) (?:ask|reach out|contact|get in touch|call|write|let)(?! me (?:at|on|if|under))",
-    r"(?:do|did) you have (?:any )?(?:other|more|further|additional) (?:question|concern|request)s?(?! for (?:me|us))"
-    r"|if you have (?:any )?(?:other|more|further|additional)? ?(?:questions|concerns)",
-    r"(?:is there )?anything else (?:you(?:'d| would)? (?:like|want)|you need (?:help|assist))|any further (?:assistance|questions)\?",
+    (
+        r"(?:i|we)(?:'d| would)?(?: strongly| highly)? (?:recommend|suggest|advise)(?: that)? (?:you (?!refund|send"
+        r"|give"
+        r"|pay|put|replace"
+        r"|cancel|change|fix|look|waive|train|hire|talk|call|let|offer)|\w+ing your)"
+    ),
+    (
+        r"(?:i|we) can offer you|(?:may|can|could) (?:i|we) offer you|(?:i|we)(?:'ll| will|'ve| have)(?: \w+)? (?:send"
+        r"|sent|offer\w*|provid\w*) "
+        r"(?:you )?(?:an?|the|another) (?:\w+ )?(?:replacement|refund|label|voucher|discount|credit|link|code)"
+    ),
+    (
+        r"let me know if you (?:have any|need any(?:thing)?(?: \w+)?|need)\b(?!.*\b(?:details?|documents?|info\w*"
+        r"|photos?"
+        r"|pictures?|from)\b)"
+    ),
+    (
+        r"(?:feel free to|don't hesitate to|do not hesitate to) (?:ask|reach out|contact|get in touch|call|write"
+        r"|let)(?! me (?:at|on|if|under))"
+    ),
+    (
+        r"(?:do|did) you have (?:any )?(?:other|more|further|additional) (?:question|concern|request)s?(?! for (?:me"
+        r"|us))"
+        r"|if you have (?:any )?(?:other|more|further|additional)? ?(?:questions|concerns)"
+    ),
+    (
+        r"(?:is there )?anything else (?:you(?:'d| would)? (?:like|want)|you need (?:help|assist))"
+        r"|any further (?:assistance|questions)\?"
+    ),
     r"(?:verify|confirm|check|validate) your (?:details|account|data|information|eligibility)",
-    r"(?:thanks|thank you) for (?:confirming|bringing this|getting in touch)|please (?:call|reach|write to|ask) (?:us|our)\b",
-    rf"(?:{_I}{_ADVERBS}) (?:schedul|arrang|submitt?|updat|review|verif)\w* (?:your|you)\b|{_I}{_ADVERBS} looked (?:into|up|at) your",
+    (
+        r"(?:thanks|thank you) for (?:confirming|bringing this|getting in touch)|please (?:call|reach|write to"
+        r"|ask) (?:us"
+        r"|our)\b"
+    ),
+    (
+        rf"(?:{_I}{_ADVERBS}) (?:schedul|arrang|submitt?|updat|review|verif)\w* (?:your|you)\b"
+        rf"|{_I}{_ADVERBS} looked (?:into|up|at) your"
+    ),
     rf"(?:need|require) your {_OWNED}\b|(?:provide|share|confirm)(?: me| us)?(?: with)? your {_OWNED}\b",
-    r"(?-i:Ihre[rnms]?) (?:bestell|kunden|auftrags|konto|vertrags|buchungs|versicherungs|telefon|sendungs)(?:nummer|daten)\b",
-    r"(?:geben|senden|schicken) sie (?:mir|uns) (?:\w+ )?(?-i:Ihren?|Ihr) (?:kunden|bestell|adresse|geburts|namen?|telefon|vertrag|auftrag)|ich (?:schaue|prüfe|sehe) (?:\w+ )*nach",
-    r"ich habe (?:ihren?|deinen?) (?:bestellung|termin|auftrag|konto|buchung|vertrag|antrag|ticket|anfrage|rückgabe) \w+(?:t|en)\b",
-    r"(?:votre|vos) (?:numéro de (?:commande|client|dossier|téléphone)|commande|compte|réservation|colis|dossier|abonnement"
-    r"|remboursement)\b",
+    (
+        r"(?-i:Ihre[rnms]?) (?:bestell|kunden|auftrags|konto|vertrags|buchungs|versicherungs|telefon|sendungs)(?:nummer"
+        r"|daten)\b"
+    ),
+    (
+        r"(?:geben|senden|schicken) sie (?:mir|uns) (?:\w+ )?(?-i:Ihren?|Ihr) (?:kunden|bestell|adresse|geburts|namen?"
+        r"|telefon|vertrag|auftrag)|ich (?:schaue|prüfe|sehe) (?:\w+ )*nach"
+    ),
+    (
+        r"ich habe (?:ihren?|deinen?) (?:bestellung|termin|auftrag|konto|buchung|vertrag|antrag|ticket|anfrage"
+        r"|rückgabe) \w+(?:t|en)\b"
+    ),
+    (
+        r"(?:votre|vos) (?:numéro de (?:commande|client|dossier|téléphone)|commande|compte|réservation|colis|dossier"
+        r"|abonnement"
+        r"|remboursement)\b"
+    ),
     r"n'hésitez pas|(?:reste|suis|restons) à votre écoute",
     r"\b(?:su|tu) (?:número de (?:pedido|cliente|cuenta|reserva)|pedido|cuenta|solicitud|reembolso)\b|no dude en",
-    r"(?:il|la) su[oa] (?:ordine|nome|numero|prenotazione|richiesta|pacco|rimborso)|non esiti"
-    r"|(?:o |a )?(?:seu|sua) (?:pedido|número|encomenda|conta)|uw (?:bestelling|klantnummer|rekening|account)",
-    r"me (?:puede|podría|puedes) (?:indicar|dar|decir|facilitar|proporcionar) su|mi può (?:dire|dare|fornire)|pode (?:indicar|dizer)-me o seu"
-    r"|pourriez-vous me (?:donner|indiquer|communiquer|fournir) (?:votre|vos)",
+    (
+        r"(?:il|la) su[oa] (?:ordine|nome|numero|prenotazione|richiesta|pacco|rimborso)|non esiti"
+        r"|(?:o |a )?(?:seu|sua) (?:pedido|número|encomenda|conta)|uw (?:bestelling|klantnummer|rekening|account)"
+    ),
+    (
+        r"me (?:puede|podría|puedes) (?:indicar|dar|decir|facilitar|proporcionar) su|mi può (?:dire|dare|fornire)"
+        r"|pode (?:indicar|dizer)-me o seu"
+        r"|pourriez-vous me (?:donner|indiquer|communiquer|fournir) (?:votre|vos)"
+    ),
     r"team will (?:be|get|contact|call|review|look|process|reach|take|send|check|assist|help)\b",
     (
         r"(?:has|have) been (?:successfully |now |already )?(?:resolved|fixed|processed|completed|updated|cancell?ed"

@@ -90,7 +90,8 @@ _COURTESY = re.compile(
 )
 """Questions that a conversation may end with."""
 _INSTRUCTION = re.compile(
-    r"^(?:please|kindly|try|then|now|first|next|restart|reinstall|reset|open|click|press|use|set|run|turn|change|update)\b",
+    r"^(?:please|kindly|try|then|now|first|next|restart|reinstall|reset|open|click|press|use|set|run|turn|change"
+    r"|update)\b",
     re.IGNORECASE,
 )
 _OUTCOME = re.compile(
@@ -103,7 +104,8 @@ _TAG = re.compile(
 _ASKS = re.compile(
     r"\b(?:what|which|who|whom|whose|when|where|why|how|or|welche[rsnm]?|wann|wo|wie|wer|was|wohin|oder|quel(?:le)?s?"
     r"|quand|comment|combien|où|ou|qui|cu[áa]l|cu[áa]ndo|c[óo]mo|cu[áa]nt[oa]s?|d[óo]nde|qu[ée]|qui[ée]n|quale"
-    r"|quando|qual|quais|quant[oaie]s?|onde|dove|wat|welke?|wanneer|hoeveel|waar)\b|^\W*(?:come|como|che|chi|cosa|hoe)\b",
+    r"|quando|qual|quais|quant[oaie]s?|onde|dove|wat|welke?|wanneer|hoeveel|waar)\b|^\W*(?:come|como|che|chi|cosa"
+    r"|hoe)\b",
     re.IGNORECASE,
 )
 """Words of a question that asks for more than a yes or no."""
@@ -137,7 +139,8 @@ _PARTICLE = re.compile(
     r"(?:^|[.!?,;:-]\s*|\b(?:oh|well|so|hm+|um|and|thanks|thank you|ok|okay)\s+)"
     r"(?:yes|yeah|yep|yup|ye|y|no|nope|nah|sure|absolutely|definitely|of course|certainly|please do|please don't"
     r"|go ahead"
-    r"|do it|do that|do so|why not|go for it|by all means|gladly|volontiers|volentieri|graag|gerne?|not\b|neither|either|both|none|whichever|whatever|any|all of"
+    r"|do it|do that|do so|why not|go for it|by all means|gladly|volontiers|volentieri|graag|gerne?|not\b|neither"
+    r"|either|both|none|whichever|whatever|any|all of"
     r"|(?:i|we|they|he|she|it) (?:do|did|does|am|are|is|was|have|has|can|will|would|don't|didn't|can't|haven't|won't)"
     r"(?=\s*(?:$|[.!,;]))|that's right|ja|jawohl|nein|doch|nee|oui|non|si|sí|sì|não|sim|nej|tak|nie|i'd rather"
     r"|rather|later)"
@@ -154,20 +157,26 @@ _FRAGMENT = re.compile(
 _RESULT = re.compile(r"\b(?:works?|worked|working|fixed|gone|back\s+up|green|online)\b", re.IGNORECASE)
 """Words of the result of an attempt."""
 _TAG_WORDS = 3
-_CONFIRMS = re.compile(r"\bthat'?s\s+(?:it|right|correct|fine|the\s+one)\b|\ball\s+(?:correct|good|fine)\b", re.IGNORECASE)
+_CONFIRMS = re.compile(
+    r"\bthat'?s\s+(?:it|right|correct|fine|the\s+one)\b|\ball\s+(?:correct|good|fine)\b", re.IGNORECASE
+)
 _GIVEN_UP = re.compile(
-    r"\b(?:too\s+long|giv(?:e|ing)\s+up|going\s+nowhere|waste\s+of|useless|ridiculous|enough\s+of\s+this)\b", re.IGNORECASE
+    r"\b(?:too\s+long|giv(?:e|ing)\s+up|going\s+nowhere|waste\s+of|useless|ridiculous|enough\s+of\s+this)\b",
+    re.IGNORECASE,
 )
 """Words of somebody who leaves without an answer, and says why."""
 _SEVERAL = re.compile(r"(?<=[?])\s+|,?\s+(?:and|und|et|y|e|en)\s+|,\s+")
 """Ends of the parts of a question that ask for one thing each."""
 _MEASURED = re.compile(
-    r"\bhow\s+(?:many|much)\b|^(?:on\s+)?(?:when|which\s+date|what\s+(?:date|time))\b|\b(?:until|since|from)\s+when\b|\bwann\b|\bwie\s+viele?\b",
+    r"\bhow\s+(?:many|much)\b|^(?:on\s+)?(?:when|which\s+date|what\s+(?:date|time))\b|\b(?:until|since|from)\s+when\b"
+    r"|\bwann\b|\bwie\s+viele?\b",
     re.IGNORECASE,
 )
 _WHEN = re.compile(
-    r"\b(?:\w+day|today|tonight|tomorrow|morning|afternoon|evening|noon|midnight|weeks?|months?|years?|asap|soon\w*|now|immediately|whenever"
-    r"|flexible|any\s?time|later|next|any|all|long|alone|just\s+me|myself|(?:jan|febr)uary|march|april|may|june|july|august|\w+ember"
+    r"\b(?:\w+day|today|tonight|tomorrow|morning|afternoon|evening|noon|midnight|weeks?|months?|years?|asap|soon\w*"
+    r"|now|immediately|whenever"
+    r"|flexible|any\s?time|later|next|any|all|long|alone|just\s+me|myself|(?:jan|febr)uary|march|april|may|june|july"
+    r"|august|\w+ember"
     r"|october|summer|winter|spring|autumn|christmas|easter|morgen|heute|\w+tag|\w+woche|demain|mañana|domani)\b",
     re.IGNORECASE,
 )
@@ -194,7 +203,8 @@ _LEAVING = re.compile(
     r"|\b(?:(?:i|we)(?:'m|\s+am|'re|\s+are)\s+)?(?:now\s+|just\s+)?(?:off|going\s+back|going|heading"
     r"|back)\s+(?:to|out|home|for)\b(?!\s+(?:pay"
     r"|take|use|have|keep|go\s+with|choose))[^.!?;]*"
-    r"|\b(?:see|c)\s+(?:you|u|ya)\b[^.!?,;]*|\blook(?:ing)?\s+forward\b[^.!?;]*|\bcan'?t\s+wait\b[^.!?;]*"
+    r"|\b(?:(?:i|we)(?:'ll|\s+will)\s+)?(?:see|c)\s+(?:you|u|ya)\b[^.!?,;]*|\blook(?:ing)?\s+forward\b[^.!?;]*"
+    r"|\bcan'?t\s+wait\b[^.!?;]*"
     r"|\b(?:thanks|thank\s+you|thx|cheers|grateful|appreciate(?:d)?)\b[^.!?,;]*\b(?:for|that\s+you|your"
     r"|how)\b[^.!?,;]*"
     r"|\b(?:have|enjoy)\s+(?:a|an|the|your)\b[^.!?,;]*|\btalk\s+(?:to\s+you\s+)?(?:soon|later)|\bbye\b[^.!?,;]*"
@@ -210,9 +220,12 @@ _LEAVING = re.compile(
     r"|what|great"
     r"|good|perfect|it|clear|settled|sorted|solved|done|helpful|exactly|more|super|enough|kind)\b[^.!?,;]*"
     r"|\b(?:merci|danke|dank|gracias|grazie|obrigad[oa])\b[^.!?,;]*"
-    r"|\b(?:sie\s+haben|du\s+hast|vous\s+m'avez|vous\s+avez|me\s+ha|mi\s+ha|u\s+hebt|u\s+heeft)\b[^.!?,;]*\b(?:geholfen|aidée?"
-    r"|ayudado|aiutat[oa]|geholpen)\b|\b(?:five|5|ten|10)[\s-]*(?:out\s+of\s+(?:five|ten|5|10)\b|stars?)[^.!?,;]*|\b10/10\b"
-    r"|\bi(?:'ve)?\s+(?:got|have|had)\s+(?:what|everything|all)\s+i\s+\w+(?:\s+for)?|\bnever\s+been\s+\w+|\bcouldn't\s+be\s+\w+",
+    r"|\b(?:sie\s+haben|du\s+hast|vous\s+m'avez|vous\s+avez|me\s+ha|mi\s+ha|u\s+hebt"
+    r"|u\s+heeft)\b[^.!?,;]*\b(?:geholfen|aidée?"
+    r"|ayudado|aiutat[oa]|geholpen)\b|\b(?:five|5|ten|10)[\s-]*(?:out\s+of\s+(?:five|ten|5|10)\b|stars?)[^.!?,;]*"
+    r"|\b10/10\b"
+    r"|\bi(?:'ve)?\s+(?:got|have|had)\s+(?:what|everything|all)\s+i\s+\w+(?:\s+for)?|\bnever\s+been\s+\w+"
+    r"|\bcouldn't\s+be\s+\w+",
     re.IGNORECASE,
 )
 """Parts of a message that only end a conversation, with the words that belong to them."""
@@ -257,27 +270,37 @@ _COURTESY_WORDS = word_set(
     "gracias muchas adiós hasta luego perfecto genial buen buenas día tarde todo ayuda muy amable "
     "grazie mille arrivederci perfetto buona giornata tutto aiuto obrigado obrigada muito tchau perfeito "
     "dank bedankt wel fijne dag tot ziens tack så mycket hej då "
-    "obliged chuffed thrilled glad delighted impressed gracious generous splendid stellar outstanding exceptional flawless "
-    "impeccable superb ace top notch first-rate legend lifesaver hero angel gem saint genius pal love darling folks lads "
-    "regards respectfully warmly blessings blessed bless godspeed toodles adieu later laters peace cheerio ttyl gtg tata "
-    "news came treated treat experience service review rating highly recommended whole great-ful helper handled handling "
-    "swift swiftly promptly prompt speedy painless stress-free hassle-free seamless professional courteous friendly polite "
+    "obliged chuffed thrilled glad delighted impressed gracious generous splendid stellar outstanding exceptional "
+    "flawless "
+    "impeccable superb ace top notch first-rate legend lifesaver hero angel gem saint genius pal love darling folks "
+    "lads "
+    "regards respectfully warmly blessings blessed bless godspeed toodles adieu later laters peace cheerio ttyl gtg "
+    "tata "
+    "news came treated treat experience service review rating highly recommended whole great-ful helper handled "
+    "handling "
+    "swift swiftly promptly prompt speedy painless stress-free hassle-free seamless professional courteous friendly "
+    "polite "
     "herzlich herzlichen liebe grüße gruß mfg vielmals tausend klasse spitze großartig ausgezeichnet fantastisch genau "
-    "richtig geholfen freut freue mich schönes schöne bis dann bald morgen später ade servus pfiat gruess ciao nett lieb "
-    "excellent excellente formidable impeccable magnifique nickel top chouette agréable cordialement remercie infiniment "
+    "richtig geholfen freut freue mich schönes schöne bis dann bald morgen später ade servus pfiat gruess ciao nett "
+    "lieb "
+    "excellent excellente formidable impeccable magnifique nickel top chouette agréable cordialement remercie "
+    "infiniment "
     "bientôt prochaine bon week-end salut gentil gentille service rapide efficace "
-    "estupendo estupenda excelente fenomenal maravilloso magnífico fantástico encantado saludos cordial atención amabilidad "
+    "estupendo estupenda excelente fenomenal maravilloso magnífico fantástico encantado saludos cordial atención "
+    "amabilidad "
     "nos vemos vale bueno bien feliz noche noches servicio rápido eficaz agradezco mil "
     "ottimo ottima eccellente fantastico magnifico splendido benissimo gentile gentilissimo gentilezza saluti cordiali "
     "presto dopo serata ringrazio servizio veloce "
     "ótimo ótima excelente fantástico maravilhoso até logo breve abraço cumprimentos atenciosamente simpatia ajuda "
     "boa bom tarde noite dia agradeço serviço "
-    "hartelijk hartelijke prima geweldig uitstekend fantastisch mooi fijn fijne groeten groet vriendelijke dag doei tot "
+    "hartelijk hartelijke prima geweldig uitstekend fantastisch mooi fijn fijne groeten groet vriendelijke dag doei "
+    "tot "
     "straks later gauw goed geholpen hulp"
 )
 """Words of thanks, praise and farewell, and of the statement that all is done."""
 _DECLINED = re.compile(
-    r"n't\b|\b(?:too\s+long|giv(?:e|ing)\s+up|going\s+nowhere|waste\s+of|useless|ridiculous|enough\s+of\s+this)\b|\b(?:nope|nah|dont|doesnt|didnt|cant|couldnt|wouldnt|havent|hasnt|isnt|wasnt|not|no(?!\.|\s*\d)|none|never"
+    r"n't\b|\b(?:too\s+long|giv(?:e|ing)\s+up|going\s+nowhere|waste\s+of|useless|ridiculous|enough\s+of\s+this)\b"
+    r"|\b(?:nope|nah|dont|doesnt|didnt|cant|couldnt|wouldnt|havent|hasnt|isnt|wasnt|not|no(?!\.|\s*\d)|none|never"
     r"|nobody|nothing"
     r"|nowhere|neither|nor|without|cannot|unknown|unsure|uncertain|forgot|forgotten|forget|lost|gone|missing"
     r"|misplaced"
@@ -288,7 +311,8 @@ _DECLINED = re.compile(
     r"|wait|moment|(?:a|one)\s+(?:second|minute)|sec|hold\s+on|hang\s+on|let\s+me|why|somewhere|somebody|someone"
     r"|some|whatever|sorry|afraid"
     r"|yet|still|handles?|entered|knows?|nicht|kein\w*|nie|weiß|leider|später|pas|aucune?|jamais|sais|désolée?"
-    r"|tampoco|sé|sin|ningun[oa]?|não|nem|sei|senza|nessun\w*|non|né|saprei|ricordo|recuerdo|acuerdo|lembro|ni\s+idea|nem\s+ideia|ignore|souviens|geen|niet|weet|inte|ingen|vet|nie|nei)\b",
+    r"|tampoco|sé|sin|ningun[oa]?|não|nem|sei|senza|nessun\w*|non|né|saprei|ricordo|recuerdo|acuerdo|lembro|ni\s+idea"
+    r"|nem\s+ideia|ignore|souviens|geen|niet|weet|inte|ingen|vet|nie|nei)\b",
     re.IGNORECASE,
 )
 """Words of somebody who does not tell a value, or not yet."""

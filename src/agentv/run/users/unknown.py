@@ -58,7 +58,8 @@ _TYPES: tuple[tuple[frozenset[str], FactType], ...] = (
     (_PERSON_KEYS, "person"),
 )
 _ASKING = (
-    r"(?:^\W*|[,;:.!?\u00bf]\s*|\b(?:and|or|but|also|so|since|until|till|by|from|for|to|at|about|exactly|please|und|oder|bis|seit|ab"
+    r"(?:^\W*|[,;:.!?\u00bf]\s*|\b(?:and|or|but|also|so|since|until|till|by|from|for|to|at|about|exactly|please|und"
+    r"|oder|bis|seit|ab"
     r"|et|ou|depuis|pour|y|o|desde|hasta|e|da|per|en|sinds|tell\s+(?:me|us)|know|remember|recall|say|need)\s+)"
 )
 """Places at which a word such as `when` asks, in contrast to "text you when it is done"."""
@@ -71,7 +72,10 @@ _QUESTION_FORMS = tuple(
             word_set(
                 "price cost amount fee total deposit limit budget salary income refund rate balance value montant"
             ),
-            r"how much|what (?:did|do|does|have|were) (?:\w+ )?(?:charged?|pay|paid|cost)|wie viel|combien|cuánto|quanto",
+            (
+                r"how much|what (?:did|do|does|have|were) (?:\w+ )?(?:charged?|pay|paid|cost)|wie viel|combien|cuánto"
+                r"|quanto"
+            ),
         ),
         (
             word_set("size length height width weight distance depth area mileage"),
@@ -118,13 +122,16 @@ _EVADED = re.compile(
     r"|long|hard|difficult"
     r"|impossible|personal|important|necessary|required|enough|written|printed|stored|kept|up\s+to|a\s+(?:long|good"
     r"|surprise|question))\b"
-    r"|(?<!\bi\s)(?<!\bwe\s)\b(?:has|have|keeps?)\s+(?:it|that|them|the|those|all|my|our)\b|\b(?:handles?|knows?|deals?|takes\s+care"
+    r"|(?<!\bi\s)(?<!\bwe\s)\b(?:has|have|keeps?)\s+(?:it|that|them|the|those|all|my|our)\b|\b(?:handles?|knows?"
+    r"|deals?|takes\s+care"
     r"|entered|arranged"
     r"|came\s+with|does\s+that|threw|thrown|left)\b|\b(?:what|where|how|whether)\b|\byou(?:'d|\s+would|\s+could"
     r"|\s+should|\s+can)?\s+(?:tell|see|have|know)\b"
     r"|\b(?:whichever|whatever|whoever|same\s+as|as\s+(?:last|always|usual)|the\s+usual|if\s+only|remember|recall)\b"
-    r"|\b(?:any|either|both|doesn't\s+matter|up\s+to\s+you|you\s+choose|surprise|gift|present|impossible|blank|private|personal|decid\w+"
-    r"|expert|worn|faded|scratch\w*|missing|unreadable|between|same|standard|usual|normal|question|matter|beyond|mystery|secret"
+    r"|\b(?:any|either|both|doesn't\s+matter|up\s+to\s+you|you\s+choose|surprise|gift|present|impossible|blank"
+    r"|private|personal|decid\w+"
+    r"|expert|worn|faded|scratch\w*|missing|unreadable|between|same|standard|usual|normal|question|matter|beyond"
+    r"|mystery|secret"
     r"|own\s+business|all\s+i\s+(?:know|have|can)|only\s+thing)\b",
     re.IGNORECASE,
 )
@@ -134,23 +141,28 @@ _FOREIGN_SCRIPT = re.compile(r"[\u0370-\u1cff\u2e80-\ud7ff\uf900-\ufaff]")
 _NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'-]+")
 """A name within a sentence."""
 _HEDGE = re.compile(
-    r"\b(?:i(?:'d|\s+would)?\s+(?:say|think|guess|believe|suppose)|if\s+i\s+remember\s+\w+|as\s+far\s+as\s+i\s+know)\b", re.IGNORECASE
+    r"\b(?:i(?:'d|\s+would)?\s+(?:say|think|guess|believe|suppose)|if\s+i\s+remember\s+\w+|as\s+far\s+as\s+i\s+know)\b",
+    re.IGNORECASE,
 )
 """Words of somebody who tells a value without being sure."""
 _PRONOUN = re.compile(
-    r"(?:\b(?:i|me|my|we|you|it|he|she|they|ich|mir|mich|da|je|j|me|moi|yo|mi|io|ik|eu|lo|si|se|l)\b|n/a|^(?:pass|skip|dunno|idk|tbd|tba"
+    r"(?:\b(?:i|me|my|we|you|it|he|she|they|ich|mir|mich|da|je|j|me|moi|yo|mi|io|ik|eu|lo|si|se|l)\b|n/a|^(?:pass"
+    r"|skip|dunno|idk|tbd|tba"
     r"|boh|hm+|hmm+|next|phew|wow|oops|none|sorry|well|surprise)$)",
     re.IGNORECASE,
 )
 """Words of a sentence, in contrast to a name or a description without a verb, and interjections."""
 _TELLING = re.compile(
     r"^(?:(?:yes|yeah|yep|sure|oh|well|and|so|ja|oui|s\u00ed|s\u00ec|sim)\s+)*(?:"
-    r"(?:it|that|this|he|she|they|there|the\s+\w+|my\s+[\w\s]{2,30}?|one\s+of\s+\w+)(?:'s|'re|\s+(?:is|are|was|were|says|would\s+be))\s+(?!\w+(?:ed|en)\b)"
+    r"(?:it|that|this|he|she|they|there|the\s+\w+|my\s+[\w\s]{2,30}?|one\s+of\s+\w+)(?:'s|'re|\s+(?:is|are|was|were"
+    r"|says|would\s+be))\s+(?!\w+(?:ed|en)\b)"
     r"|(?:i|we|he|she|they)(?:'m|'re|\s+(?:am|are))\s+(?:with|at|on|an?|using|allergic|from|in)\b"
-    r"|(?:i|we|he|she|they)(?:'ve|'s)?\s+(?:have|has|got|use|used|paid|bought|took|drive|own|chose)\s+"
+    r"|(?:i|we|he|she|they|it)(?:'ve|'s)?\s+(?:have|has|got|use|used|paid|bought|took|drive|own|chose)\s+"
     r"|because\b|weil\b|parce\b|porque\b|perch\u00e9\b"
-    r"|es\s+ist\s|das\s+ist\s|c'est\s|es\s+(?:un|una|de|el|la)\s|\u00e8\s|j'ai\s|ich\s+habe\s|wir\s+haben\s|tengo\s|ho\s|tenho\s"
-    r"|.{0,30}\b(?:bought|used|got|ordered|paid|lost|left|saw)\s+(?:\w+\s+)?(?:at|in|from|with|via|on)\s|.{0,30}\bpaid\s+by\s)",
+    r"|es\s+ist\s|das\s+ist\s|c'est\s|es\s+(?:un|una|de|el|la)\s|\u00e8\s|j'ai\s|ich\s+habe\s|wir\s+haben\s|tengo\s"
+    r"|ho\s|tenho\s"
+    r"|.{0,30}\b(?:bought|used|got|ordered|paid|lost|left|saw)\s+(?:\w+\s+)?(?:at|in|from|with|via|on)\s"
+    r"|.{0,30}\bpaid\s+by\s)",
     re.IGNORECASE,
 )
 """Beginnings of sentences that tell what something is."""
@@ -252,7 +264,11 @@ def _asks_for(answer: str, name: str, fact: Fact, facts: dict[str, Fact]) -> boo
     for clause in _PARTS.split(asked):
         if any(is_asked(other, clause) for other in facts.values() if other.value is not None):
             continue  # "your full name" asks for the name that is known, and not for that of the dentist
-        if _shares_stem(labels, clause) or is_asked(fact, clause) or (is_only and form is not None and form.search(clause)):
+        if (
+            _shares_stem(labels, clause)
+            or is_asked(fact, clause)
+            or (is_only and form is not None and form.search(clause))
+        ):
             return True
     return False
 
