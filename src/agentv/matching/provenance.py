@@ -72,7 +72,11 @@ _SUPPOSED = re.compile(
     re.IGNORECASE,
 )
 """Words of a question about a value that is no more than an idea."""
-_ASKS_COUNT = re.compile(r"\bhow\s+(?:many|old|much|big|large|heavy|high|tall)\b|\bnumber\b", re.IGNORECASE)
+_ASKS_COUNT = re.compile(
+    r"\b(?:wie\s+viele?|combien|cu[áa]nt[oa]s|quant[aei]|quant[oa]s|hoeveel)\b|\bhow\s+(?:many"
+    r"|old|much|big|large|heavy|high|tall)\b|\bnumber\b",
+    re.IGNORECASE,
+)
 _INFERRED = re.compile(
     r"\b(?:so|then|that'?s|that\s+(?:is|was|would|makes|leaves)|makes?|leaves?|total|altogether|together|sum|each"
     r"|apiece|per|every"

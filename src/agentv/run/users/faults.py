@@ -48,15 +48,15 @@ MIN_PART = 0.6
 _LONG_FORMS = {"n't": " not", "'d": " would", "'ll": " will", "'re": " are", "'ve": " have", "'m": " am", "'s": " is"}
 _CONTRACTION = re.compile(r"(n't|'(?:d|ll|re|ve|m|s))\b", re.IGNORECASE)
 _GREETINGS = word_set(
-    "hi hello hey good morning afternoon evening day dear team sir madam there yes ok okay sure well please so "
-    "guten tag hallo morgen bonjour hola buenos días ciao buongiorno olá"
+    "hi hello hey good morning afternoon evening day dear team sir madam there yes ok okay sure well please so guten "
+    "tag hallo morgen bonjour hola buenos días ciao buongiorno olá"
 )
 SAID = "?!+$€£"
 """Signs that are a message without a letter, as pictures are."""
 _NOTHING = re.compile(
     r"[(\[<*{\"']+\s*(?:no (?:message|reply|response|text|answer|comment|content)|empty(?: message)?|silence|silent"
-    r"|says nothing|blank|null|none"
-    r"|nothing|leer|vide|vacío|vuoto|leeg|vazio|end|stops?)\.?\s*[)\]>*}\"']+|null|none|undefined|nil",
+    r"|says nothing|blank|null|none|nothing|leer|vide|vacío|vuoto|leeg|vazio|end|stops?)\.?\s*[)\]>*}\"']+|null|none"
+    r"|undefined|nil",
     re.IGNORECASE,
 )
 """Messages that say in words that there is none."""
@@ -65,25 +65,20 @@ MAX_CHECKED = 8_000
 """Characters of a message that are checked: the first ones of the user's, the last ones of the agent's."""
 _REPEAT_ASKED = re.compile(
     r"\b(?:repeat|say (?:that|it|this) again|come again|rephrase|start over|once (?:more|again)|beginning"
-    r"|in other words|clarify"
-    r"|(?:didn't|don't|did not|do not|couldn't|can't|not sure i|not sure what) (?:quite )?(?:catch|get|understand"
-    r"|follow|read|you mean)"
-    r"|(?:what|how) (?:can|may) (?:i|we) (?:do|help)|what (?:is|was|'s) (?:it|this|that|your (?:question|issue"
-    r"|concern|problem|request))"
-    r"|what (?:brings|seems|would you like|do you (?:want|need))|(?:tell me|describe|explain)(?: \w+){0,3} (?:again"
-    r"|issue|problem|question|happened)"
+    r"|in other words|clarify|(?:didn't|don't|did not|do not|couldn't|can't|not sure i|not sure what) (?:quite "
+    r")?(?:catch|get|understand|follow|read|you mean)|(?:what|how) (?:can|may) (?:i|we) (?:do|help)|what (?:is|was"
+    r"|'s) (?:it|this|that|your (?:question|issue|concern|problem|request))|what (?:brings|seems|would you like"
+    r"|do you (?:want|need))|(?:tell me|describe|explain)(?: \w+){0,3} (?:again|issue|problem|question|happened)"
     r"|wiederhol\w*|noch (?:ein)?mal|nicht (?:ganz )?verstanden|worum geht|was kann ich|répéter|reformul\w+"
-    r"|pas (?:bien )?compris|repet\w+"
-    r"|otra vez|no (?:le |te )?(?:he )?entend\w+|ripeter\w*|non ho capito|herhal\w*|niet begrepen|de novo)\b"
-    r"|\bpardon\b",
+    r"|pas (?:bien )?compris|repet\w+|otra vez|no (?:le |te )?(?:he )?entend\w+|ripeter\w*|non ho capito|herhal\w*"
+    r"|niet begrepen|de novo)\b|\bpardon\b",
     re.IGNORECASE,
 )
 """Words of an agent that asks what it is about, once more."""
 _REMINDED = re.compile(
     r"\b(?:as|like) i (?:\w+ )?(?:said|wrote|mentioned|told|explained)|\bi (?:\w+ )?(?:already |just )?(?:said"
-    r"|told you|asked|wrote|meant|mean)\b"
-    r"|^\W*(?:no|nein|non|nee|não)\b|\b(?:again|actually|still|wie gesagt|comme je|como (?:ya )?(?:le )?dije"
-    r"|come (?:ho )?detto|zoals gezegd)\b",
+    r"|told you|asked|wrote|meant|mean)\b|^\W*(?:no|nein|non|nee|não)\b|\b(?:again|actually|still|wie gesagt|comme je"
+    r"|como (?:ya )?(?:le )?dije|come (?:ho )?detto|zoals gezegd)\b",
     re.IGNORECASE,
 )
 """Words of somebody who says something once more on purpose."""

@@ -29,8 +29,8 @@ QUOTED_WORDS = 7
 SUFFICIENT = 2
 """Signs from which a message speaks of its instructions."""
 _PLAYED = (
-    r"(?:customer|user|client|caller|buyer|shopper|patient|tenant|guest|passenger|member|student|person|human"
-    r"|persona|character|role|part)"
+    r"(?:customer|user|client|caller|buyer|shopper|patient|tenant|guest|passenger|member|student|person|human|persona"
+    r"|character|role|part)"
 )
 _MADE_UP = r"(?:simulated|simulating|fictional|fictitious|imaginary|made-up|pretend|synthetic|role-?play(?:ing)?|mock)"
 _UNMISTAKABLE = (
@@ -40,6 +40,22 @@ _UNMISTAKABLE = (
     ),
     r"(?:fact|character) ?sheet|(?:system|user) prompt|(?:role|scenario|character|persona) description",
     r"user (?:profile|goal|persona|brief|instructions) (?:for|in|of|says?|states?|lists?|achieved|reached|complete)",
+    (
+        r"the (?:prompt|brief|persona|scenario|role description|task description) (?:only |just |also )?(?:says?"
+        r"|states?|lists?|mentions?|tells? me|does(?:n't| not)|requires|wants me|gives)\b"
+    ),
+    (
+        r"(?:in|aus) meiner rolle als (?:kund|nutzer|user|anrufer)|(?:en mi papel de|dans mon rôle de"
+        r"|nel mio ruolo di) client"
+    ),
+    (
+        r"(?:will|'ll|can|should) (?:now )?(?:end|stop|conclude|terminate) (?:the|this|our) (?:conversation|dialog\w*"
+        r"|simulation)(?! with)|according to the facts,|(?:stays?|remains?|keeps?|breaks?) in character"
+    ),
+    (
+        r"(?:^|[.!] )(?:the )?(?:task|goal|objective|mission)(?: is)? (?:complete|completed|achieved|accomplished"
+        r"|fulfilled)[.!]"
+    ),
     r"(?:stop|end|exit|termination) (?:signal|token|flag|marker)|rollenbeschreibung|rollenspiel|testfall",
     (
         r"(?:i'm|i am|i was|me|here) (?:only |just |merely |really )*(?:playing|acting|posing|cast|simulating"
@@ -49,9 +65,8 @@ _UNMISTAKABLE = (
     rf"(?:i'm|i am|i was|me as|as|being|i) (?:only |just |actually |really )*(?:an?|the) {_MADE_UP}\b",
     (
         rf"(?:i'm|i am|as|being) (?:only |just )*an? (?:test|virtual) {_PLAYED}|(?:user|customer|person|persona"
-        r"|client) "
-        r"(?:that |who |whom )?i(?:'m| am|'ve been| was) (?:\w+ )?(?:play|simulat|act|represent|portray|impersonat"
-        r"|asked to|told to)\w*"
+        r"|client) (?:that |who |whom )?i(?:'m| am|'ve been| was) (?:\w+ )?(?:play|simulat|act|represent|portray"
+        r"|impersonat|asked to|told to)\w*"
     ),
     r"(?:play|tak)(?:ing|e|s)? the (?:role|part) of|(?:i'm|i am) role-?playing|pretending (?:that )?i\b",
     r"(?:have|need|had|supposed|told|asked|going|meant|want(?:ed)?) to (?:pretend|role-?play|simulate an?)\b",
@@ -67,52 +82,44 @@ _UNMISTAKABLE = (
         rf"(?:this|it)(?:'s| is| was|'s all| is all)?(?: not real,?| only| just| merely)* (?:an? |part of (?:an? "
         r"|the ))?"
         rf"(?:\w+ )?(?:test|evaluation|practice|benchmark|{_MADE_UP}) (?:conversation|chat|dialog\w*|scenario"
-        r"|interaction"
-        r"|call)\b"
+        r"|interaction|call)\b"
     ),
     r"(?:this|it)(?:'s| is| was)(?: all| only| just| merely)* (?:an? )?(?:simulation|role-?play|simulated \w+)\b",
     r"(?:in|of|for|outside) (?:this|the) (?:simulation|role-?play|benchmark|exercise)\b",
     r"you(?:'re| are| will be| have been) (?:being |also )?(?:evaluated|tested|graded|scored|assessed)\b",
     (
         r"(?:the|this) (?:test|evaluation|simulation|benchmark|scenario) (?:is|was|has been|should be|can be"
-        r"|will be) (?:now )?"
-        r"(?:passed|over|done|finished|complete\w*|concluded|ended|successful)"
+        r"|will be) (?:now )?(?:passed|over|done|finished|complete\w*|concluded|ended|successful)"
     ),
     (
-        r"(?:evaluator|grader|rubric)(?:s|'s)?\b|(?:success|passing|pass) (?:criteri\w+|score)|(?:met|meets?|satisf\w+"
-        r"|pass\w*)"
-        r" (?:\w+ )?evaluation criteri\w+|evaluation criteri\w+ (?:require|say|state|demand)|as expected by the (?:test"
-        r"|evaluat\w+)|expected (?:tool )?calls?\b"
+        r"(?:evaluator|grader|rubric)(?:s|'s)?\b|(?:success|passing|pass) (?:criteri\w+|score)|(?:met|meets?"
+        r"|satisf\w+|pass\w*) (?:\w+ )?evaluation criteri\w+|evaluation criteri\w+ (?:require|say|state|demand)"
+        r"|as expected by the (?:test|evaluat\w+)|expected (?:tool )?calls?\b"
     ),
     (
-        r"(?:my|the|that|this|user|conversation) (?:goal|objective|mission) (?:is|has been|was|now|has now been)(?: now"
-        r"| been| thus)* (?:reached"
-        r"|achieved|fulfilled|completed?|accomplished|met|done)|(?:goal|objective|mission) (?:achieved|reached"
-        r"|fulfilled"
-        r"|completed?|accomplished)"
+        r"(?:my|the|that|this|user|conversation) (?:goal|objective|mission) (?:is|has been|was|now"
+        r"|has now been)(?: now| been| thus)* (?:reached|achieved|fulfilled|completed?|accomplished|met|done)|(?:goal"
+        r"|objective|mission) (?:achieved|reached|fulfilled|completed?|accomplished)"
     ),
     (
-        r"(?:reached|achieved|fulfilled|accomplished|met|completes?|concludes?|fulfil?ls?) (?:my|the) (?:goal|objective"
-        r"|mission"
-        r"|assignment|scenario)\b"
+        r"(?:reached|achieved|fulfilled|accomplished|met|completes?|concludes?|fulfil?ls?) (?:my|the) (?:goal"
+        r"|objective|mission|assignment|scenario)\b"
     ),
     (
-        r"(?:output|emit|send|issue|set|give)(?:ting|ing)? (?:the |a |an )?(?:stop|end|done|termination|final|exit)"
-        r"[ -]?(?:signal|token|word|flag|marker|to true)"
+        r"(?:output|emit|send|issue|set|give)(?:ting|ing)? (?:the |a |an )?(?:stop|end|done|termination|final"
+        r"|exit)[ -]?(?:signal|token|word|flag|marker|to true)"
     ),
     (
         r"(?:will|should|can|may|must|'ll) now (?:end|stop|conclude|close|terminate) (?:the|this|our) (?:conversation"
-        r"|dialog\w*"
-        r"|simulation|chat)|ending (?:the|this) (?:conversation|dialog\w*|simulation) (?:now|here)"
+        r"|dialog\w*|simulation|chat)|ending (?:the|this) (?:conversation|dialog\w*|simulation) (?:now|here)"
     ),
     (
-        r"(?:the|this) (?:conversation|dialog\w*) (?:is|can|may|should) (?:now )?(?:be )?(?:over|end(?:ed)?|complete\w*"
-        r"|concluded)\b"
+        r"(?:the|this) (?:conversation|dialog\w*) (?:is|can|may|should) (?:now )?(?:be )?(?:over|end(?:ed)?"
+        r"|complete\w*|concluded)\b"
     ),
     (
         r"the (?:user|persona|simulated \w+) (?:should|would|must|will|is (?:supposed|meant|expected)|has to) (?:now "
-        r"|then )?"
-        r"(?:answer|say|reply|respond|ask|give|tell|be|stay|write|provide|thank|end)"
+        r"|then )?(?:answer|say|reply|respond|ask|give|tell|be|stay|write|provide|thank|end)"
     ),
     (
         r"what (?:the|this|my) (?:user|customer|persona|character) (?:would|should|might|will) (?:say|answer|do|reply"
@@ -120,11 +127,9 @@ _UNMISTAKABLE = (
     ),
     rf"you are an? (?:\w+ ){{0,2}}{_PLAYED} (?:who|that|with|of|in)\b",
     (
-        r"(?:facts?|brief|goal|objective|scenario|persona|prompt|role) (?:that )?(?:i(?:'ve| have|'m| am| was|'ve been"
-        r"| have"
-        r" been)? (?:been )?(?:given|assigned|handed|provided|supplied|briefed)|(?:given|assigned|handed"
-        r"|provided) to me"
-        r"|i got)"
+        r"(?:facts?|brief|goal|objective|scenario|persona|prompt|role) (?:that )?(?:i(?:'ve| have|'m| am| was"
+        r"|'ve been| have been)? (?:been )?(?:given|assigned|handed|provided|supplied|briefed)|(?:given|assigned"
+        r"|handed|provided) to me|i got)"
     ),
     (
         r"(?:given|assigned|handed) (?:this|these|the|an?|my|following|some) (?:\w+ )?(?:facts|persona|goal|objective"
@@ -132,19 +137,15 @@ _UNMISTAKABLE = (
     ),
     (
         r"(?:given|provided|available|known|assigned) to me (?:in|as|for) (?:my|the|this) (?:brief|instructions"
-        r"|scenario"
-        r"|prompt"
-        r"|profile|facts|role|persona|task|simulation|conversation)"
+        r"|scenario|prompt|profile|facts|role|persona|task|simulation|conversation)"
     ),
     (
         r"(?:no|any|the|my|these|those|a|another|which) facts? (?:says?|states?|lists?|given|don't|do not|doesn't"
-        r"|didn't"
-        r"|i (?:have|was|got|know))"
+        r"|didn't|i (?:have|was|got|know))"
     ),
     (
         r"(?:in|part of|among|from) my (?:\w+ )?(?:facts|brief|briefing|prompt|scenario|persona)\b"
-        r"|in my (?:instructions"
-        r"|guidelines)(?! to| for)"
+        r"|in my (?:instructions|guidelines)(?! to| for)"
     ),
     (
         r"begin [0-9a-f]{12}\b|guideline \d+\b|i(?:'ve been| was| have been| am|'m) (?:programmed|scripted"
@@ -152,45 +153,41 @@ _UNMISTAKABLE = (
     ),
     (
         r"(?:only|not|never) (?:\w+ ){0,3}(?:tell|reveal|give|say|state|share|disclose|mention|volunteer"
-        r"|answer)\b[^.!?]{0,60}\b"
-        r"(?:when|unless|until|if) (?:\w+ )?(?:i'm |i am |you |it's |explicitly |directly )*ask(?:s|ed)?\b"
-        r"|(?:tell|reveal|give|state|share|disclose|mention|volunteer)\b[^.!?]{0,40}\b(?:only|just) (?:when|if"
-        r"|after) (?:\w+ ){0,3}asked\b"
+        r"|answer)\b[^.!?]{0,60}\b(?:when|unless|until|if) (?:\w+ )?(?:i'm |i am |you |it's |explicitly "
+        r"|directly )*ask(?:s|ed)?\b|(?:tell|reveal|give|state|share|disclose|mention"
+        r"|volunteer)\b[^.!?]{0,40}\b(?:only|just) (?:when|if|after) (?:\w+ ){0,3}asked\b"
     ),
     r"more than one (?:fact|detail|piece of information) (?:per|at|in)",
     (
         r"(?:allowed|supposed|meant|permitted|told|must|should|may|can't|cannot|mustn't) (?:\w+ )?(?:to )?(?:invent"
-        r"|fabricate|make"
-        r" (?:things|anything|something|stuff|details|data|facts|values|one|it|this|that|up)(?! to me))\b"
+        r"|fabricate|make (?:things|anything|something|stuff|details|data|facts|values|one|it|this|that"
+        r"|up)(?! to me))\b"
     ),
     (
-        r"(?:according to|as per|laut|gemäß) (?:the |my |this |dem |der |meine\w* )?(?:scenario|brief\b|briefing|prompt"
-        r"|persona"
-        r"|role|szenario|rolle|drehbuch|rollen\w+)"
+        r"(?:according to|as per|laut|gemäß) (?:the |my |this |dem |der |meine\w* )?(?:scenario|brief\b|briefing"
+        r"|prompt|persona|role|szenario|rolle|drehbuch|rollen\w+)"
     ),
     (
         r"(?:task|test|user|customer) (?:description|scenario) (?:says?|states?|mentions?|does|gives?|lists?)"
-        r"|my (?:fictional|fictitious"
-        r"|imaginary|made-up|simulated) "
+        r"|my (?:fictional|fictitious|imaginary|made-up|simulated) "
     ),
     (
         r"(?:no|any) facts? (?:about|on|for|regarding)|(?:the|next|first|last|user|final) message (?:of"
-        r"|from) the (?:user"
-        r"|customer|persona)"
+        r"|from) the (?:user|customer|persona)"
     ),
     (
         r"(?:here|asked|supposed|paid|sent|told(?: me)?) to test (?:you\b|your|whether you|if you|how (?:well )?you"
         r"|the (?:agent|bot))"
     ),
     (
-        r"my (?:character|persona|role) (?:\w+ )?(?:wouldn't|would|doesn't|does not|does"
-        r"|isn't supposed to) (?:not )?(?:know|have|say|tell)"
+        r"my (?:character|persona|role) (?:\w+ )?(?:wouldn't|would|doesn't|does not|does|isn't supposed to) (?:not "
+        r")?(?:know|have|say|tell)"
     ),
     r"i(?:'m| am) (?:only|just) given|i(?:'m| am) (?:only )?allowed to (?:give|tell|reveal to) you",
     (
         r"(?:covered|stated|mentioned|listed|given|included|specified|described|provided|contained|available|found"
-        r"|noted) (?:by|in) (?:my (?:brief|instructions|prompt|scenario"
-        r"|persona|facts|role|task)|the (?:brief|prompt|persona|facts|scenario))\b"
+        r"|noted) (?:by|in) (?:my (?:brief|instructions|prompt|scenario|persona|facts|role|task)|the (?:brief|prompt"
+        r"|persona|facts|scenario))\b"
     ),
     (
         r"no (?:value|information|detail|fact|data)s? (?:about that )?(?:was|were|is|has been|have been) (?:given"
@@ -203,69 +200,62 @@ _UNMISTAKABLE = (
     r"in (?:this|the|my) scenario,? (?:it's|it is|i'm|i am|i have|i've|my|there|we|the (?:user|customer))",
     # Other languages.
     (
-        r"(?:ich|je|io|yo|eu|ik) (?:spiele|joue|interpreto|recito|finjo|represento|speel) (?:hier |nur |ici |solo |qui "
-        r"|aquí )*"
-        r"(?:ein|den|die|le rôle|un|una|el papel|il ruolo|o papel|de rol|een)"
+        r"(?:ich|je|io|yo|eu|ik) (?:spiele|joue|interpreto|recito|finjo|represento|speel) (?:hier |nur |ici |solo "
+        r"|qui |aquí )*(?:ein|den|die|le rôle|un|una|el papel|il ruolo|o papel|de rol|een)"
     ),
     (
-        r"(?:dies|das|c'est|es|è|isto é|dit is)(?: ist| hier ist)?(?: ja| doch| nur| bloß| juste| seulement| sólo| solo"
-        r"| apenas"
-        r"| slechts)* (?:eine?|une?|una|uma|een) (?:testgespräch|simulation|rollenspiel|simulación|simulazione"
-        r"|simulação"
-        r"|simulatie|jeu de rôle|juego de rol|test(?:konversation|dialog))"
+        r"(?:dies|das|c'est|es|è|isto é|dit is)(?: ist| hier ist)?(?: ja| doch| nur| bloß| juste| seulement| sólo"
+        r"| solo| apenas| slechts)* (?:eine?|une?|una|uma|een) (?:testgespräch|simulation|rollenspiel|simulación"
+        r"|simulazione|simulação|simulatie|jeu de rôle|juego de rol|test(?:konversation|dialog))"
     ),
     (
         r"(?:in|dans|en|nella|nesta|in) (?:dieser|diesem|cette|esta|questa|nesta|deze|dit|ce|este|questo) (?:simul\w+"
-        r"|rollenspiel"
-        r"|rollenspel|jeu de rôle|juego de rol|gioco di ruolo|szenario|scénario|escenario|scenario|cenário)"
+        r"|rollenspiel|rollenspel|jeu de rôle|juego de rol|gioco di ruolo|szenario|scénario|escenario|scenario"
+        r"|cenário)"
     ),
     (
         r"(?:ich darf|ich soll|je ne dois|je dois|no debo|debo|non devo|devo|não devo|ik mag"
-        r"|ik moet) (?:\w+ ){0,4}(?:erfinden|verraten"
-        r"|vorgeben|inventer|révéler|prétendre|jouer|inventar|revelar|fingir|actuar|inventare|rivelare|fingere|recitare"
-        r"|inventar|revelar|verzinnen|onthullen|doen alsof)"
+        r"|ik moet) (?:\w+ ){0,4}(?:erfinden|verraten|vorgeben|inventer|révéler|prétendre|jouer|inventar|revelar"
+        r"|fingir|actuar|inventare|rivelare|fingere|recitare|inventar|revelar|verzinnen|onthullen|doen alsof)"
     ),
 )
 """Words that no user has a use for."""
 _SOURCES = (
     r"(?:instructions?|guidelines?|directives?|briefing|brief|prompt|scenario|script|role|character|task|objectives?"
-    r"|goal"
-    r"|mission|assignment|facts?|profile|set-?up|description|sheet|context|backstory|background story|rules?|card)"
+    r"|goal|mission|assignment|facts?|profile|set-?up|description|sheet|context|backstory|background story|rules?"
+    r"|card)"
 )
 _FOREIGN_SOURCES = (
-    r"(?:anweisung(?:en)?|vorgaben?|rolle|szenario|drehbuch|steckbrief|briefing|consignes?|instructions?|rôle|scénario"
-    r"|personnage|fiche|mission|instrucciones|papel|guion|guión|personaje|escenario|istruzioni|ruolo|copione"
-    r"|personaggio"
-    r"|instruções|personagem|instructies|rol|opdracht|aufgabe|auftrag|ziel)"
+    r"(?:anweisung(?:en)?|vorgaben?|rolle|szenario|drehbuch|steckbrief|briefing|consignes?|instructions?|rôle"
+    r"|scénario|personnage|fiche|mission|instrucciones|papel|guion|guión|personaje|escenario|istruzioni|ruolo|copione"
+    r"|personaggio|instruções|personagem|instructies|rol|opdracht|aufgabe|auftrag|ziel)"
 )
 _FOREIGN_MY = r"(?:meine[rmnrs]?|mein|mes|mon|ma|mis|mi|le mie|il mio|la mia|minhas|meu|minha|mijn)"
 _SAYS = (
     r"(?:says?|said|states?|lists?|marks?|tells?|told|mentions?|wants?|requires?|allows?|forbids?|covers?|specif(?:y"
-    r"|ies)"
-    r"|includes?|contains?|asks? me|instructs?|dictates?|gives?|has no|have no|is silent|(?:does|do|did)(?:n't| not))"
+    r"|ies)|includes?|contains?|asks? me|instructs?|dictates?|gives?|has no|have no|is silent|(?:does|do|did)(?:n't"
+    r"| not))"
 )
 _FOREIGN_SAYS = (
-    r"(?:steht|sagt|sagen|geben|gibt|enthält|nennt|lautet|disent|dit|précise\w*|indique\w*|dicen|dice|indica\w*|dicono"
-    r"|dizem|diz|zeggen|staat|ist|est|es|è|é|is)"
+    r"(?:steht|sagt|sagen|geben|gibt|enthält|nennt|lautet|disent|dit|précise\w*|indique\w*|dicen|dice|indica\w*"
+    r"|dicono|dizem|diz|zeggen|staat|ist|est|es|è|é|is)"
 )
 _OWN_SOURCE = rf"my (?:own |user |test |given |original |current |assigned )*{_SOURCES}"
 _ACCORDING = (
     r"(?:according to|as per|per|given|based on|following|from|under|by|laut|gemäß|nach|selon|d'après|según|secondo"
-    r"|segundo"
-    r"|conforme|volgens)"
+    r"|segundo|conforme|volgens)"
 )
 _SIGNS = (
     # An instruction of its own, or one that it was given.
     (
         rf"{_OWN_SOURCE}\b|{_FOREIGN_MY} {_FOREIGN_SOURCES}\b"
-        r"|(?:instructions?|script|guidelines?|information|details|description|rules) (?:that )?(?:i(?:'ve| have|'m| am"
-        r"| was|'ve been| have been)? (?:been )?(?:given|got|received|have|provided|told)|(?:given|provided) to me)"
-        r"|(?:i was|i've been|i have been|i'm|i am|been) (?:\w+ )?(?:told|instructed|asked|briefed|supposed|meant"
-        r"|required"
-        r"|tasked|allowed|permitted|here|expected|assigned)\b|told me to\b|i (?:must|may|should)(?: not| never)"
-        r"|rules? (?:number )?"
-        r"(?:\d+ )?(?:says?|states?|forbids?|tells?)|i should (?:now )?(?:say|answer|act|be|stay|behave)"
-        r"|(?:the|these|this) (?:prompt|brief|instructions?|scenario|script) (?:only )?"
+        r"|(?:instructions?|script|guidelines?|information|details|description|rules) (?:that )?(?:i(?:'ve| have|'m"
+        r"| am| was|'ve been| have been)? (?:been )?(?:given|got|received|have|provided|told)|(?:given"
+        r"|provided) to me)|(?:i was|i've been|i have been|i'm|i am|been) (?:\w+ )?(?:told|instructed|asked|briefed"
+        r"|supposed|meant|required|tasked|allowed|permitted|here|expected|assigned)\b|told me to\b|as (?:instructed"
+        r"|briefed|told|requested)\b|i (?:must|may|should)(?: not| never)|rules? (?:number )?(?:\d+ )?(?:says?"
+        r"|states?|forbids?|tells?)|i should (?:now )?(?:say|answer|act|be|stay|behave)|(?:the|these|this) (?:prompt"
+        r"|brief|instructions?|scenario|script) (?:only )?"
         rf"{_SAYS}|(?:simulation|benchmark|rubric|evaluat(?:or|ion)|briefing|backstory|scenario|script)\b"
     ),
     # The instruction says something, or is where a fact comes from.
@@ -273,60 +263,51 @@ _SIGNS = (
         r"(?:information|details|data) (?:\w+ ){1,4}(?:doesn't|does not|don't|do not) (?:include|say|mention|cover"
         r"|contain)|"
         rf"{_OWN_SOURCE} (?:\w+ )?{_SAYS}\b|{_FOREIGN_MY} {_FOREIGN_SOURCES} (?:\w+ )?{_FOREIGN_SAYS}\b"
-        rf"|{_FOREIGN_SAYS} (?:\w+ )?(?:in |dans |en )?{_FOREIGN_MY} {_FOREIGN_SOURCES}\b"
-        rf"|(?:{_ACCORDING}) (?:{_OWN_SOURCE}|{_FOREIGN_MY} {_FOREIGN_SOURCES})\b"
+        rf"|{_FOREIGN_SAYS} (?:\w+ )?(?:in |dans |en )?{_FOREIGN_MY} {_FOREIGN_SOURCES}\b|(?:{_ACCORDING}) "
+        rf"(?:{_OWN_SOURCE}|{_FOREIGN_MY} {_FOREIGN_SOURCES})\b"
         r"|(?:it says here|been told|was told) (?:that )?i(?:'m| am) an? "
     ),
     # What it may know or tell, and how it should behave.
     (
         r"(?:marked|flagged|listed|given|set|specified|stated|described|shown) as [\"']?(?:unknown|null|none|n/a"
-        r"|public)"
-        r"|\b(?:is|are|was|says|as) [\"']?(?:unknown|null|n/a)\b|unknown to me|unbekannt|nicht bekannt|inconnue?"
-        r"|desconocid\w+"
-        r"|sconosciut\w+|(?:isn't|not|none|nothing|no \w+)(?: is| was| were| are)? (?:specified|given|listed|provided"
-        r"|defined|stated|included|mentioned)|(?:reveal|disclose|invent|make up|volunteer|pretend|fabricate)\b"
-        r"|(?:only|just|not) (?:to )?(?:answer|say|tell|mention|respond|reply|share|give|state)\b|to say (?:that|no"
-        r"|yes|i)\b"
-        r"|(?:be|stay|act|sound|remain|keep|appear) (?:\w+ )?(?:angry|impatient|polite|rude|vague|brief|short|calm"
-        r"|friendly"
-        r"|insistent|persistent|difficult|natural|realistic|in character|cooperative|concise|confused|sceptical"
-        r"|skeptical)"
-        r"|(?:short|brief|one-?word|concise) (?:messages?|sentences?|answers?|replies)|(?:messages?|answers"
-        r"|replies) short"
-        r"|(?:keep|say) it (?:short|brief)|one (?:fact|thing|question|sentence) (?:per|at a)|(?:this|the|our"
-        r"|a) conversation\b"
-        r"|(?:insist on|object to|refuse|negotiate|complain|accept)\b.{0,40}\b(?:until|unless|offer|agent)|the agent\b"
+        r"|public)|\b(?:is|are|was|says|as) [\"']?(?:unknown|null|n/a)\b|unknown to me|unbekannt|nicht bekannt"
+        r"|inconnue?|desconocid\w+|sconosciut\w+|(?:isn't|not|none|nothing|no \w+)(?: is| was| were"
+        r"| are)? (?:specified|given|listed|provided|defined|stated|included|mentioned)|(?:reveal|disclose|invent"
+        r"|make up|volunteer|pretend|fabricate)\b|(?:only|just|not) (?:to )?(?:answer|say|tell|mention|respond|reply"
+        r"|share|give|state)\b|to say (?:that|no|yes|i)\b|(?:be|stay|act|sound|remain|keep|appear) (?:\w+ )?(?:angry"
+        r"|impatient|polite|rude|vague|brief|short|calm|friendly|insistent|persistent|difficult|natural|realistic"
+        r"|in character|cooperative|concise|confused|sceptical|skeptical)|(?:short|brief|one-?word"
+        r"|concise) (?:messages?|sentences?|answers?|replies)|(?:messages?|answers|replies) short|(?:only|just) (?:on"
+        r"|upon|when|if) (?:explicit\w* )?(?:request|asked)|keep(?:ing)? (?:it|this|things|everything) (?:short|brief"
+        r"|curt)|(?:keep|say) it (?:short|brief)|one (?:fact|thing|question|sentence) (?:per|at a)|(?:this|the|our"
+        r"|a) conversation\b|(?:insist on|object to|refuse|negotiate|complain|accept)\b.{0,40}\b(?:until|unless|offer"
+        r"|agent)|the agent\b"
         rf"|(?:you are|i am|i'm|as|like|be|act|play) an? (?:\w+ ){{0,2}}{_PLAYED}\b|this (?:role|test|exercise)\b"
         r"|(?:accomplished|fulfilled|achieved)\b|(?:says?|states?|tells? me) (?:that )?(?:i (?:do not|don't|can't"
-        r"|cannot) (?:know"
-        r"|remember)|i (?:should|must|am to) (?:say|answer|write|be|stay|act|reply|keep)|i(?:'m| am) an?\b"
-        r"|my (?:\w+ ){1,3}is)"
-        r"|(?:only|just) (?:supposed|meant|allowed|told|permitted) to (?:answer|say|tell|give|reveal|mention|respond"
-        r"|reply"
-        r"|disclose|know)|not (?:supposed|meant|allowed|permitted) to (?:reveal|disclose|mention|answer|say|know)"
-        r"|\b(?:and|then) (?:then )?(?:stop|finish|end|quit|conclude|say goodbye)\b"
+        r"|cannot) (?:know|remember)|i (?:should|must|am to) (?:say|answer|write|be|stay|act|reply|keep)|i(?:'m"
+        r"| am) an?\b|my (?:\w+ ){1,3}is)|(?:only|just) (?:supposed|meant|allowed|told|permitted) to (?:answer|say"
+        r"|tell|give|reveal|mention|respond|reply|disclose|know)|not (?:supposed|meant|allowed"
+        r"|permitted) to (?:reveal|disclose|mention|answer|say|know)|\b(?:and|then) (?:then )?(?:stop|finish|end|quit"
+        r"|conclude|say goodbye)\b"
     ),
 )
 """Signs of talk about a brief; each of the three counts once."""
 _ELSEWHERE = re.compile(
     r"\b(?:pin|password|passcode|courier|driver|colleague|doctor|dentist|nurse|boss|manager|teacher|bank|landlord"
-    r"|seller|shop|store|manual|box"
-    r"|package|parcel|label|leaflet|letter|website|web\s+site|site|page|app|portal|contract|invoice|booking"
-    r"|hotline|screen|display|form|desk|counter|office|job|work|company|team|manufacturer|insurer|police|embassy"
-    r"|your\s+(?!instructions)\w+|by\s+(?:the|your|my|our|a)\s+\w+|someone|somebody)\b",
+    r"|seller|shop|store|manual|box|package|parcel|label|leaflet|letter|website|web\s+site|site|page|app|portal"
+    r"|contract|invoice|booking|hotline|screen|display|form|desk|counter|office|job|work|company|team|manufacturer"
+    r"|insurer|police|embassy|your\s+(?!instructions)\w+|by\s+(?:the|your|my|our|a)\s+\w+|someone|somebody)\b",
     re.IGNORECASE,
 )
 """Words for those from whom people have instructions."""
 _MARKUP = re.compile(
     r"(?i:[\[<{(#*|]{1,3}\s*(?:/?\s*)(?:end|stop|done|exit|terminate|finish(?:ed)?|goal|user|task|conversation"
-    r"|satisfied|transfer|out[ _-]of[ _-]scope|persona|role|system|assistant|inst)\b[\w :,_-]*[\]>})#*|])"
-    r"|\b(?:END|STOP|DONE|EXIT)[_ ](?:OF[_ ])?(?:CONVERSATION|CHAT|DIALOG(?:UE)?|TOKEN)\b|\bTERMINATE\b|###[A-Z ]"
-    r"|^\s*(?:```\w*\s*)?\{\s*\"(?:stop|reason|message|role|content)\"\s*:|\"stop\"\s*:\s*(?:true|false)"
-    r"|\b(?:stop|reason)\s*[:=]\s*(?:true|false)\b|<\|/?\w+\|>|(?i:^\s*(?:system prompt|user|persona|role|system"
-    r"|assistant|customer)\s*:)"
-    r"|(?i:\byou are (?:an?|the) (?:\w+ ){0,2}(?:customer|user|client|persona|buyer|patient|tenant|guest|shopper"
-    r"|caller)"
-    r" (?:who|that|with|of)\b)",
+    r"|satisfied|transfer|out[ _-]of[ _-]scope|persona|role|system|assistant|inst)\b[\w :,_-]*[\]>})#*|])|\b(?:END"
+    r"|STOP|DONE|EXIT)[_ ](?:OF[_ ])?(?:CONVERSATION|CHAT|DIALOG(?:UE)?|TOKEN)\b|\bTERMINATE\b|###[A-Z ]"
+    r"|^\s*(?:```\w*\s*)?\{\s*\"(?:stop|reason|message|role|content)\"\s*:|\"stop\"\s*:\s*(?:true|false)|\b(?:stop"
+    r"|reason)\s*[:=]\s*(?:true|false)\b|<\|/?\w+\|>|(?i:^\s*(?:system prompt|user|persona|role|system|assistant"
+    r"|customer)\s*:)|(?i:\byou are (?:an?|the) (?:\w+ ){0,2}(?:customer|user|client|persona|buyer|patient|tenant"
+    r"|guest|shopper|caller) (?:who|that|with|of)\b)",
 )
 """Marks of a protocol."""
 _theirs = re.compile(r"(?:\b(?:its|your|their|his|her|an?|each|any|every)|'s)(?:\s+\w+)?\s*$", re.IGNORECASE)
@@ -369,7 +350,12 @@ def find_instructions(message: str, topics: Sequence[str], keys: Sequence[str], 
         (
             key
             for key in keys
-            if re.search(rf"\b{re.escape(key.split('_')[0])}\b.{{0,30}}\bnull\b", text, re.IGNORECASE)
+            if re.search(
+                rf"\b{re.escape(key.split('_')[0])}\b(?:.{{0,30}}\bnull\b|\s*[:=]\s*[\"']?(?:unknown"
+                r"|n/a)\b)",
+                text,
+                re.IGNORECASE,
+            )
         ),
         None,
     )

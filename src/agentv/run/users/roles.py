@@ -28,32 +28,27 @@ REVERSED = 2.0
 _HELP = r"(?:help|assist|support)"
 _I = r"(?:i|we)(?: have|'ve| will|'ll| can| could| would|'d| am|'m| are|'re| shall| may| might)?"
 _ADVERBS = (
-    r"(?: (?:now|just|already|also|then|gladly|happily|immediately|certainly|gone ahead and|go ahead and"
-    r"|be able to))*"
+    r"(?: (?:now|just|already|also|then|gladly|happily|immediately|certainly|gone ahead and|go ahead and|be able to))*"
 )
 _SERVE = (
     r"(?:process|issue|initiat|refund|approv|reset|renew|schedul|arrang|reserv|register|draft|submit|creat|set up"
-    r"|sign|upgrad"
-    r"|activat|extend|pull up|look (?:up|into)|look (?:it|that|this) up|not(?:e|ed) (?:it|that|this)? ?down|format"
-    r"|escalat|waiv"
-    r"|credit|unlock|adjust|found|locat|looked up|pulled up|forward|replac|reschedul|updat|look(?:ed)? (?:for|at)"
-    r"|guid|walk|point|enrol|recommend|offer|troubleshoot|tailor|assign|log|prepar|find|check|book"
-    r"|cancel|order|plac|add|connect|transfer|putt?)\w*"
+    r"|sign|upgrad|activat|extend|pull up|look (?:up|into)|look (?:it|that|this) up|not(?:e|ed) (?:it|that"
+    r"|this)? ?down|format|escalat|waiv|credit|unlock|adjust|found|locat|looked up|pulled up|forward|replac|reschedul"
+    r"|updat|look(?:ed)? (?:for|at)|guid|walk|point|enrol|recommend|offer|troubleshoot|tailor|assign|log|prepar|find"
+    r"|check|book|cancel|order|plac|add|connect|transfer|putt?)\w*"
 )
 _DONE = (
-    r"(?:process|cancell?|creat|book|confirm|renew|updat|schedul|submit|submitt|approv|refund|reserv|register"
-    r"|activat|extend"
-    r"|paus|upgrad|resolv|reset|issu|complet|add|forward|initiat|reschedul|verifi|unlock|record|dispatch"
+    r"(?:process|cancell?|creat|book|confirm|renew|updat|schedul|submit|submitt|approv|refund|reserv|register|activat"
+    r"|extend|paus|upgrad|resolv|reset|issu|complet|add|forward|initiat|reschedul|verifi|unlock|record|dispatch"
     r"|not)(?:ed|d)?"
 )
 _OWNED = (
     r"(?:order|account|customer|booking|member(?:ship)?|policy|reservation|card|contract|personal|(?:delivery"
-    r"|shipping|billing"
-    r"|e-?mail)(?= address)|tracking(?= number)|full|first|last|client|patient|insurance|student|employee)"
+    r"|shipping|billing|e-?mail)(?= address)|tracking(?= number)|full|first|last|client|patient|insurance|student"
+    r"|employee)"
 )
 _DATA = (
-    r"(?:name|address|e-?mail|phone|number|id|details?|date of birth|birthday|availability|budget|income|postcode"
-    r"|zip)"
+    r"(?:name|address|e-?mail|phone|number|id|details?|date of birth|birthday|availability|budget|income|postcode|zip)"
 )
 _FRENCH_THINGS = r"(?:abonnement|commande|compte|réservation|colis|rendez-vous|carte|remboursement|contrat|billet)"
 _SPANISH_THINGS = r"(?:pedido|cita|reserva|cuenta|suscripción|tarjeta|reembolso|solicitud|contrato|billete)"
@@ -64,11 +59,20 @@ _DATUM = (
 )
 _THEIRS = (
     r"(?:account|order|parcel|package|booking|reservation|refund|claim|application|appointment|warranty|request"
-    r"|inquiry"
-    r"|enquiry|complaint|feedback|payment|return|case)"
+    r"|inquiry|enquiry|complaint|feedback|payment|return|case|password|subscription|membership|rental|prescription)"
 )
 """Things of a user that are never those of an agent."""
 _STRONG = (
+    r"(?:ich|wir) (?:kann|können|könnte) ihnen (?:\w+ ){0,8}(?:anbieten|empfehlen|helfen)\b|virtuelle\w* assistent\w*",
+    (
+        r"je comprends votre (?:frustration|inquiétude|situation)|(?:sono|soy|je suis) (?:l'|il |la |el |un |una "
+        r"|votre )?\w* ?(?:assistente?|asistente|assistant) virtu\w+"
+    ),
+    (
+        r"le ayudo (?:encantad|con)|como? posso (?:esserle|essere) (?:utile|d'aiuto)|me (?:facilita|indica|da"
+        r"|proporciona) su (?:número de (?:pedido|cliente|cuenta|reserva)|dni|pedido)|(?:communiquer|indiquer"
+        r"|donner) votre numéro de (?:commande|client|dossier)"
+    ),
     rf"how (?:else )?(?:can|may|could|might|shall) (?:i|we) (?:{_HELP} you|be of|serve you|{_HELP}\W*$)",
     r"how (?:can|may|could) (?:i|we) (?:help|assist)\b(?! (?:him|her|them|my|our))|what can (?:i|we) do for you",
     rf"(?:can|may|could|shall) (?:i|we) {_HELP} you",
@@ -82,43 +86,38 @@ _STRONG = (
     rf"let (?:me|us) {_HELP} you|be of (?:any |further |some )*(?:assistance|service)\b",
     (
         r"(?:(?<!work\s)(?<!worked\s)(?<!working\s)(?<!job\s)as|i am|i'm|being)(?: just| only)* (?:an?|your"
-        r"|the) (?:\w+ )?(?:ai\b|virtual assistant|digital assistant"
-        r"|ai assistant|language model|chat ?bot|bot\b|automated|(?:customer )?(?:service|support|care)"
-        r" (?:agent|assistant|represent\w+|team))"
+        r"|the) (?:\w+ )?(?:ai\b|virtual assistant|digital assistant|ai assistant|language model|chat ?bot|bot\b"
+        r"|automated|(?:customer )?(?:service|support|care) (?:agent|assistant|represent\w+|team))"
     ),
     (
         r"as (?:your|the) (?:\w+ )?assistant\b|your (?:virtual|digital|personal) assistant|this is \w+ (?:from"
         r"|with) (?:the )?(?:\w+ )?(?:support|service|team)"
     ),
     (
-        r"(?:thanks|thank you)(?: so much| very much)? for (?:contacting|calling|choosing|reaching out"
-        r"|being a|your (?:interest|inquiry|enquiry|request|order|purchase|loyalty|booking|business"
-        r"|query|application|submission))"
+        r"(?:thanks|thank you)(?: so much| very much)? for (?:contacting|calling|choosing|reaching out|being a"
+        r"|your (?:interest|inquiry|enquiry|request|order|purchase|loyalty|booking|business|query|application"
+        r"|submission))"
     ),
     rf"your (?:\w+ ){{0,2}}{_THEIRS} (?:has|have) (?:now |just |already |successfully )*been (?:successfully )?{_DONE}",
     rf"{_I}{_ADVERBS} (?:{_SERVE}|made a note)\b.{{0,60}}\byour (?:{_THEIRS}|file|record)\b",
     (
-        r"(?:i|we)(?:'ll| will|'ve| have| can|'m| am)(?: now| just| also| gladly)* (?:arrang|issu|process"
-        r"|initiat|schedul|prepar)\w* (?:an?|the|another) (?:\w+ )?(?:replacement|refund|label|voucher"
-        r"|discount|credit|technician|call-?back)"
+        r"(?:i|we)(?:'ll| will|'ve| have| can|'m| am)(?: now| just| also| gladly)* (?:arrang|issu|process|initiat"
+        r"|schedul|prepar)\w* (?:an?|the|another) (?:\w+ )?(?:replacement|refund|label|voucher|discount|credit"
+        r"|technician|call-?back)"
     ),
     (
         r"verify (?:you\b|who you are|your identity)|(?:what|which)(?:'s| is) your (?:postcode|zip|date of birth"
-        r"|birth\w*"
-        r"|surname)"
+        r"|birth\w*|surname)"
     ),
     (
-        r"(?:ich|wir) (?:\w+ ){0,6}für sie (?:an|ein|um|vor|aus|nach|ab|zu\w*)\b|für sie (?:veranlasst|erledigt|gebucht"
-        r"|storniert"
-        r"|angelegt|geprüft|buchen|stornieren|anlegen|prüfen)"
+        r"(?:ich|wir) (?:\w+ ){0,6}für sie (?:an|ein|um|vor|aus|nach|ab|zu\w*)\b|für sie (?:veranlasst|erledigt"
+        r"|gebucht|storniert|angelegt|geprüft|buchen|stornieren|anlegen|prüfen)"
     ),
     (
         r"je vous ai (?:\w+ )?(?:réserv|annul|command|inscri|modifi|rembours|confirm|enregistr)\w+|(?:le|te"
-        r"|se lo) he (?:reservado|cancelado"
-        r"|cambiado|anulado|registrado|confirmado|reembolsado)|(?:le|ti|l') ?ho (?:prenotato|annullato|spostato"
-        r"|rimborsato|confermato|registrato)"
-        r"|ich habe (?:ihnen |ihren? |den |die |das |dir )(?:\w+ ){0,6}(?:reserviert|gebucht|storniert|eingetragen"
-        r"|erstattet|angelegt|freigeschaltet)"
+        r"|se lo) he (?:reservado|cancelado|cambiado|anulado|registrado|confirmado|reembolsado)|(?:le|ti"
+        r"|l') ?ho (?:prenotato|annullato|spostato|rimborsato|confermato|registrato)|ich habe (?:ihnen |ihren? |den "
+        r"|die |das |dir )(?:\w+ ){0,6}(?:reserviert|gebucht|storniert|eingetragen|erstattet|angelegt|freigeschaltet)"
     ),
     r"je vais (?:\w+ )?(?:vérifier|annuler|traiter|procéder) votre",
     rf"your (?:\w+ ){{0,2}}{_THEIRS} (?:is|are) (?:now |all |successfully )+{_DONE}",
@@ -128,27 +127,25 @@ _STRONG = (
         r"|activat|extend|upgrad|unlock|escalat)\w* (?:your|you)\b"
     ),
     (
-        rf"(?:could|can|may|would|will) (?:you|i)(?: please| kindly)* (?:provide|share|confirm|give|have|tell|get|take"
-        rf"|verify)(?: me| us)?(?: with)? your {_OWNED}(?: \w+)? {_DATUM}"
+        rf"(?:could|can|may|would|will) (?:you|i)(?: please| kindly)* (?:provide|share|confirm|give|have|tell|get"
+        rf"|take|verify)(?: me| us)?(?: with)? your {_OWNED}(?: \w+)? {_DATUM}"
     ),
     rf"(?:what|which)(?:'s| is| are)? your {_OWNED} {_DATUM}",
     rf"(?:i|we)(?:'ll| will|'d| would)?(?: also| still| just| only| first)* (?:need|require) your {_OWNED} {_DATUM}",
     (
-        rf"please (?:\w+ )?(?:provide|share|confirm|give|tell|enter|state|send)(?: me"
-        rf"| us)?(?: with)? your {_OWNED} {_DATUM}"
+        rf"please (?:\w+ )?(?:provide|share|confirm|give|tell|enter|state|send)(?: me| us)?(?: with)? your {_OWNED} "
+        rf"{_DATUM}"
     ),
     (
         r"(?:i|we)(?: fully| completely| do| totally)* understand (?:your (?:concern|frustration|situation|worry"
-        r"|disappointment)"
-        r"|how (?:frustrating|annoying|upsetting))"
+        r"|disappointment)|how (?:frustrating|annoying|upsetting))"
     ),
     r"we (?:\w+ )?(?:apologi[sz]e|look forward to (?:welcoming|serving|having)|kindly ask|value your)",
     r"(?:sad|sorry) to see you (?:go|leave)|valued (?:customer|member)",
     r"as a (?:loyal|valued) \w+,? (?:you|we)\b|i'll be (?:your|assisting)",
     (
         rf"would you like (?:me|us) to (?:{_SERVE}|proceed|go ahead|explain|help|assist|walk|show|continue|compare"
-        r"|apply"
-        r"|select|calculate|tell you)"
+        r"|apply|select|calculate|tell you)"
     ),
     (
         r"(?:one of )?our (?:most popular|best ?sell\w+)|our (?:support|service|technical|billing"
@@ -156,13 +153,12 @@ _STRONG = (
     ),
     (
         rf"let (?:me|us) (?:just |quickly )?(?:look (?:into|up)|check|pull up|process|find|verify"
-        rf"|transfer)\b.{{0,50}}\b"
-        rf"(?:for you|your (?:\w+ )?{_THEIRS})\b"
+        rf"|transfer)\b.{{0,50}}\b(?:for you|your (?:\w+ )?{_THEIRS})\b"
     ),
     r"(?:contact|visit) us\b|enjoy your (?:visit|stay|trip|meal|flight|purchase|order)",
     (
-        r"you(?:'d| would) like me to (?:help|assist)|if you need (?:any )?(?:further |more |other )?(?:help|assistance"
-        r"|support)\b"
+        r"you(?:'d| would) like me to (?:help|assist)|if you need (?:any )?(?:further |more |other )?(?:help"
+        r"|assistance|support)\b"
     ),
     r"(?:glad|happy|pleased|delighted) to have you|look forward to seeing you again",
     rf"let me know if you(?:'d| would) like me to (?:{_SERVE}|explain|help|assist|walk|show|continue)",
@@ -184,8 +180,8 @@ _STRONG = (
         r"|kann ich .{0,30}für sie tun"
     ),
     (
-        r"(?:vielen dank|danke) für (?:ihre|deine) (?:anfrage|bestellung|interesse|geduld)"
-        r"|haben sie (?:noch )?weitere fragen"
+        r"(?:vielen dank|danke) für (?:ihre|deine) (?:anfrage|bestellung|interesse|geduld)|haben sie (?:noch "
+        r")?weitere fragen"
     ),
     (
         r"benötige(?:n)? (?:ich|wir) (?:noch )?(?:ihren?|deinen?) |(?:nennen|teilen|verraten|bestätigen) sie (?:mir"
@@ -200,9 +196,8 @@ _STRONG = (
         r"|podemos) ajudá?-?l[oa]\b"
     ),
     (
-        r"comment (?:puis-je|est-ce que je peux) vous aider|en quoi puis-je|je (?:peux|vais"
-        r"|serais ravie? de) vous aider"
-        r"|merci (?:de nous avoir|pour votre intérêt)"
+        r"comment (?:puis-je|est-ce que je peux) vous aider|en quoi puis-je|je (?:peux|vais|serais ravie? de) vous "
+        r"aider|merci (?:de nous avoir|pour votre intérêt)"
     ),
     (
         r"come posso aiutar|in cosa posso|posso ajudar|como posso ajudar|hoe kan ik u helpen|waarmee kan ik"
@@ -212,35 +207,47 @@ _STRONG = (
 )
 _WEAK = (
     (
+        r"let me know (?:which|what|when|how) (?:\w+ )?you|i(?:'ll| will) (?:check|see|look) (?:whether|if) (?:we|it"
+        r"|there)"
+    ),
+    (
+        r"we can (?:give|offer|provide|arrange|send) you|would (?:that|this|it) be (?:acceptable|suitable|convenient"
+        r"|all right with you)"
+    ),
+    (
+        r"let's (?:go through|try|start with|walk through|see if we can)|i'm sorry (?:that )?you(?:'re| are| had"
+        r"| have)|sorry for the trouble"
+    ),
+    (
+        r"(?:check|see) your (?:inbox|spam)|we(?:'re| are) (?:aware|currently|working)|was passt ihnen (?:besser"
+        r"|am besten)"
+    ),
+    (
         r"(?:sorry|apologi[sz]e|apologies)(?: for| about)? (?:any|the|this|your) (?:inconvenience|frustration"
         r"|trouble caused)"
     ),
     r"gesture of goodwill|on your behalf|you qualify for|you(?:'re| are) (?:eligible|entitled)|happy to help[!.]",
     (
         rf"your (?:\w+ ){{0,2}}{_THEIRS} (?:was|is|were|are|will|can|has|have|should)(?: be| been| still| now"
-        r"| not)* (?!late|missing"
-        r"|wrong|down|broken|the|too|so|a\b)\w+"
+        r"| not)* (?!late|missing|wrong|down|broken|the|too|so|a\b)\w+"
     ),
     (
-        r"your [\w' -]{3,40} (?:has|have) (?:now |just |already |successfully )*been (?:successfully )?(?:\w{3,}ed|sent"
-        r"|paid|made|put)\b"
+        r"your [\w' -]{3,40} (?:has|have) (?:now |just |already |successfully )*been (?:successfully )?(?:\w{3,}ed"
+        r"|sent|paid|made|put)\b"
     ),
     r"have you (?:already |ever )?tried (?:\w+ing|to \w+)\b(?! me| us)|let me know if you(?:'d| would)? like me to",
     (
         r"(?:i|we)(?:'d| would)?(?: strongly| highly)? (?:recommend|suggest|advise)(?: that)? (?:you (?!refund|send"
-        r"|give"
-        r"|pay|put|replace"
-        r"|cancel|change|fix|look|waive|train|hire|talk|call|let|offer)|\w+ing your)"
+        r"|give|pay|put|replace|cancel|change|fix|look|waive|train|hire|talk|call|let|offer)|\w+ing your)"
     ),
     (
-        r"(?:i|we) can offer you|(?:may|can|could) (?:i|we) offer you|(?:i|we)(?:'ll| will|'ve| have)(?: \w+)? (?:send"
-        r"|sent|offer\w*|provid\w*) "
-        r"(?:you )?(?:an?|the|another) (?:\w+ )?(?:replacement|refund|label|voucher|discount|credit|link|code)"
+        r"(?:i|we) can offer you|(?:may|can|could) (?:i|we) offer you|(?:i|we)(?:'ll| will|'ve"
+        r"| have)(?: \w+)? (?:send|sent|offer\w*|provid\w*) (?:you )?(?:an?|the|another) (?:\w+ )?(?:replacement"
+        r"|refund|label|voucher|discount|credit|link|code)"
     ),
     (
         r"let me know if you (?:have any|need any(?:thing)?(?: \w+)?|need)\b(?!.*\b(?:details?|documents?|info\w*"
-        r"|photos?"
-        r"|pictures?|from)\b)"
+        r"|photos?|pictures?|from)\b)"
     ),
     (
         r"(?:feel free to|don't hesitate to|do not hesitate to) (?:ask|reach out|contact|get in touch|call|write"
@@ -248,8 +255,7 @@ _WEAK = (
     ),
     (
         r"(?:do|did) you have (?:any )?(?:other|more|further|additional) (?:question|concern|request)s?(?! for (?:me"
-        r"|us))"
-        r"|if you have (?:any )?(?:other|more|further|additional)? ?(?:questions|concerns)"
+        r"|us))|if you have (?:any )?(?:other|more|further|additional)? ?(?:questions|concerns)"
     ),
     (
         r"(?:is there )?anything else (?:you(?:'d| would)? (?:like|want)|you need (?:help|assist))"
@@ -258,8 +264,7 @@ _WEAK = (
     r"(?:verify|confirm|check|validate) your (?:details|account|data|information|eligibility)",
     (
         r"(?:thanks|thank you) for (?:confirming|bringing this|getting in touch)|please (?:call|reach|write to"
-        r"|ask) (?:us"
-        r"|our)\b"
+        r"|ask) (?:us|our)\b"
     ),
     (
         rf"(?:{_I}{_ADVERBS}) (?:schedul|arrang|submitt?|updat|review|verif)\w* (?:your|you)\b"
@@ -267,12 +272,12 @@ _WEAK = (
     ),
     rf"(?:need|require) your {_OWNED}\b|(?:provide|share|confirm)(?: me| us)?(?: with)? your {_OWNED}\b",
     (
-        r"(?-i:Ihre[rnms]?) (?:bestell|kunden|auftrags|konto|vertrags|buchungs|versicherungs|telefon|sendungs)(?:nummer"
-        r"|daten)\b"
+        r"(?-i:Ihre[rnms]?) (?:bestell|kunden|auftrags|konto|vertrags|buchungs|versicherungs|telefon"
+        r"|sendungs)(?:nummer|daten)\b"
     ),
     (
-        r"(?:geben|senden|schicken) sie (?:mir|uns) (?:\w+ )?(?-i:Ihren?|Ihr) (?:kunden|bestell|adresse|geburts|namen?"
-        r"|telefon|vertrag|auftrag)|ich (?:schaue|prüfe|sehe) (?:\w+ )*nach"
+        r"(?:geben|senden|schicken) sie (?:mir|uns) (?:\w+ )?(?-i:Ihren?|Ihr) (?:kunden|bestell|adresse|geburts"
+        r"|namen?|telefon|vertrag|auftrag)|ich (?:schaue|prüfe|sehe) (?:\w+ )*nach"
     ),
     (
         r"ich habe (?:ihren?|deinen?) (?:bestellung|termin|auftrag|konto|buchung|vertrag|antrag|ticket|anfrage"
@@ -280,37 +285,34 @@ _WEAK = (
     ),
     (
         r"(?:votre|vos) (?:numéro de (?:commande|client|dossier|téléphone)|commande|compte|réservation|colis|dossier"
-        r"|abonnement"
-        r"|remboursement)\b"
+        r"|abonnement|remboursement)\b"
     ),
     r"n'hésitez pas|(?:reste|suis|restons) à votre écoute",
     r"\b(?:su|tu) (?:número de (?:pedido|cliente|cuenta|reserva)|pedido|cuenta|solicitud|reembolso)\b|no dude en",
     (
-        r"(?:il|la) su[oa] (?:ordine|nome|numero|prenotazione|richiesta|pacco|rimborso)|non esiti"
-        r"|(?:o |a )?(?:seu|sua) (?:pedido|número|encomenda|conta)|uw (?:bestelling|klantnummer|rekening|account)"
+        r"(?:il|la) su[oa] (?:ordine|nome|numero|prenotazione|richiesta|pacco|rimborso)|non esiti|(?:o |a )?(?:seu"
+        r"|sua) (?:pedido|número|encomenda|conta)|uw (?:bestelling|klantnummer|rekening|account)"
     ),
     (
         r"me (?:puede|podría|puedes) (?:indicar|dar|decir|facilitar|proporcionar) su|mi può (?:dire|dare|fornire)"
-        r"|pode (?:indicar|dizer)-me o seu"
-        r"|pourriez-vous me (?:donner|indiquer|communiquer|fournir) (?:votre|vos)"
+        r"|pode (?:indicar|dizer)-me o seu|pourriez-vous me (?:donner|indiquer|communiquer|fournir) (?:votre|vos)"
     ),
     r"team will (?:be|get|contact|call|review|look|process|reach|take|send|check|assist|help)\b",
     (
         r"(?:has|have) been (?:successfully |now |already )?(?:resolved|fixed|processed|completed|updated|cancell?ed"
-        r"|confirmed|refunded"
-        r"|credited|approved|rescheduled|issued)"
+        r"|confirmed|refunded|credited|approved|rescheduled|issued)"
     ),
     r"(?:get|come) back to you\b|relevant (?:department|team)|on our (?:end|side)|ready to order",
     rf"(?:so|then|so that)(?: that)? (?:i|we)(?: can|'ll| could| will) {_SERVE}",
     (
-        r"(?:slots?|openings?|tables?|rooms?|seats?|appointments?|places?) (?:are |is )?(?:still )?(?:left"
-        r"|available|free|open)\b"
+        r"(?:slots?|openings?|tables?|rooms?|seats?|appointments?|places?) (?:are |is )?(?:still )?(?:left|available"
+        r"|free|open)\b"
     ),
     r"let me know (?:if|whether) (?:it|that|this) (?:work|help|fix|solve)\w*|(?:problem|issue|error) persists",
     r"(?:which|what) (?:\w+ ){1,2}would you (?:like|prefer)",
     (
-        r"we (?:have|offer|also have|currently have) (?:it|them|this|openings|several"
-        r"|a few|many|both|different|various)"
+        r"we (?:have|offer|also have|currently have) (?:it|them|this|openings|several|a few|many|both|different"
+        r"|various)"
     ),
     (
         r"please (?:do that|try that|try this) first|(?:could|can) you (?:please )?(?:tell me|describe"
@@ -319,8 +321,7 @@ _WEAK = (
     r"(?:shipped|delivered|dispatched) .{0,30}\bwithin\b|i'm sorry (?:to hear )?(?:you're|you are|that you)",
     (
         r"are you looking for|(?:i|we) should know|(?:you|your \w+) need (?:help|assistance)"
-        r"|do you have any (?:allerg"
-        r"|prefer)"
+        r"|do you have any (?:allerg|prefer)"
     ),
     r"you (?:could|can|may|might want to|may want to|should)(?: also)? try|it sounds like|sent to you\b",
     r"would you prefer|i understand (?:this|that|it) (?:can|must|is)",
@@ -343,19 +344,17 @@ _WEAK = (
     ),
     (
         r"(?:great|good|excellent|lovely|wonderful|nice) (?:question|choice|to hear)|what an? \w+ choice"
-        r"|certainly[!,]"
-        r"|absolutely!"
+        r"|certainly[!,]|absolutely!"
     ),
     r"i'm (?:so |very |really )?(?:sorry|glad|happy) (?:to hear|that you|you(?:'re| are)? |about your)|i hear you",
     (
         r"(?:once|when|after|before|as soon as|since|if) you(?:'ve|'d| have| had)? (?!like|want|need|could|can|agree"
-        r"|don't|do not|see|ask|prefer|"
-        r"would|mind|wish|know|must|look|think|had|have|send|give|tell|get|it\b|that|one\b|any|the\b|them|some)\w+"
+        r"|don't|do not|see|ask|prefer|would|mind|wish|know|must|look|think|had|have|send|give|tell|get|it\b|that"
+        r"|one\b|any|the\b|them|some)\w+"
     ),
     (
         r"you(?:'re| are) (?:covered|eligible|entitled|insured|all set|registered|welcome to)|you(?:'ll"
-        r"| will) (?:hear"
-        r"|find|need|see|be|have)\b"
+        r"| will) (?:hear|find|need|see|be|have)\b"
     ),
     (
         r"your (?:request|inquiry|enquiry|concerns?|complaint|needs|preferences?|situation|convenience|experience"
@@ -363,8 +362,7 @@ _WEAK = (
     ),
     (
         r"(?:our |all )?(?:customers|visitors|children|patients|members|guests|students|passengers|tenants|users"
-        r"|people)"
-        r" (?:can(?!'t)|may|should|must|usually|often|have to|need to|are (?:asked|advised|required|kindly))"
+        r"|people) (?:can(?!'t)|may|should|must|usually|often|have to|need to|are (?:asked|advised|required|kindly))"
     ),
     (
         r"(?:here is|here's|here are) (?:a|an|the|some|your|how)\b|ready for (?:pick-?up|collection)|free of charge"
@@ -372,19 +370,16 @@ _WEAK = (
     ),
     (
         r"(?:thanks|thank you) for (?:that|the|this) (?:information|info|details|clarification)"
-        r"|what would you (?:like"
-        r"|prefer)|suits? you\b"
+        r"|what would you (?:like|prefer)|suits? you\b"
     ),
     r"let me (?:run|walk|explain|guide|connect|transfer|pull|verify|arrange|take you|put you|assure)|i speciali[sz]e",
     (
         r"please (?:bring|arrive|remember|do not|don't|contact|use|wait|complete|fill|visit|refer|enter|provide"
-        r"|submit"
-        r"|be)\b"
+        r"|submit|be)\b"
     ),
     (
         r"(?:have|did) you (?:already |ever )?(?:tried|try|checked|check|restarted|noticed|considered|used)"
-        r"|how (?:long"
-        r"|often) (?:have|do) you"
+        r"|how (?:long|often) (?:have|do) you"
     ),
     (
         r"(?:does|would|will) (?:that|this|it|\w+day)(?: \w+){0,3} (?:work|suit|be (?:ok|okay|fine"
@@ -396,8 +391,7 @@ _WEAK = (
     ),
     (
         r"within (?:\w+ )?(?:\w+ )?(?:business|working) days|confirmation (?:e-?mail|will|by)|(?:can|will) (?:see"
-        r"|call"
-        r"|contact|reach) you\b"
+        r"|call|contact|reach) you\b"
     ),
     (
         r"(?:start|begin) by \w+ing|(?:follow|complete|repeat) (?:these|the following|the) steps|(?:click|tap|press"
@@ -414,8 +408,7 @@ _WEAK = (
     ),
     (
         r"(?:could|can|would|will) you(?: please| kindly)* (?:provide|share|confirm|give|tell|describe)(?: me"
-        r"| us)?(?: with)?"
-        r" (?:your|the \w+ in more detail|a (?:bit|little) more)"
+        r"| us)?(?: with)? (?:your|the \w+ in more detail|a (?:bit|little) more)"
     ),
     (
         r"(?:when|what time|which day)(?: \w+)? would (?:it|that|you)\b.{0,25}\b(?:convenient|suit you|work for you"
@@ -448,9 +441,8 @@ _WEAK = (
 )
 _EXCLUDED_OWN = word_set(
     "help time patience day evening weekend message mail email answer reply question questions name support service "
-    "team "
-    "website site page app system shop store advice hotline colleague colleagues kindness effort understanding offer "
-    "prices price opening hours office company side end way records file files database"
+    "team website site page app system shop store advice hotline colleague colleagues kindness effort understanding "
+    "offer prices price opening hours office company side end way records file files database"
 )
 """Things that a user calls "your" though the agent may do so too."""
 _YOUR = re.compile(
@@ -470,22 +462,21 @@ _MINE = re.compile(
 )
 _WE = re.compile(r"\b(?:we|our|us|ours)\b", re.IGNORECASE)
 _INSTITUTION = re.compile(
-    r"\bour\b|\b(?:to|with|contact|let|joining|choosing|tell|leave|visit|join|call) us\b"
-    r"|\bwe\b(?!'re|'d|'ve| are| were| was| had| have| need| want| would| got| get| live| can| could| don't| do"
-    r"| didn't"
-    r"| did| might| may| both| thought| think| know| come| stay| leave| left| arrive| all| just| also| never| always"
-    r"| should| must| usually| like| love| took| bought| paid| ordered| booked| went| use| make| pay"
-    r"|'ll (?:be|take|pick|come|do|bring|pay|arrive|meet|stay|go|need|leave|try|wait)| will (?:be|take|pick|come"
-    r"|bring|pay|arrive|meet|stay|go|need|leave|try|wait))\b",
+    r"\bour\b|\b(?:to|with|contact|let|joining|choosing|tell|leave|visit|join|call) us\b|\bwe\b(?!'re|'d|'ve| are"
+    r"| were| was| had| have| need| want| would| got| get| live| can| could| don't| do| didn't| did| might| may| both"
+    r"| thought| think| know| come| stay| leave| left| arrive| all| just| also| never| always| should| must| usually"
+    r"| like| love| took| bought| paid| ordered| booked| went| use| make| pay|'ll (?:be|take|pick|come|do|bring|pay"
+    r"|arrive|meet|stay|go|need|leave|try|wait)| will (?:be|take|pick|come|bring|pay|arrive|meet|stay|go|need|leave"
+    r"|try|wait))\b",
     re.IGNORECASE,
 )
 _OWN_MATTER = re.compile(
     r"\bour (?:company|firm|office|house|home|flat|family|kids|children|boss|landlord|neighbou?rs?|dog|cat|car"
-    r"|accounting|department|users|staff|employees)\b"
-    r"|(?<!let )(?<!tell )(?<!from )\bme\b|\b(?:my|mine|yes|no|yeah|nope)\b"
-    r"|\bi\b(?!(?:'ll|'ve| will| can| have \w+ed| understand| see\b| recommend| suggest| advise| offer))"
-    r"|\b(?:i'll|i will) (?:sleep|think|pay|wait|ask|pick|buy|want|come|keep|stay|use)\b"
-    r"|\bwe\b(?!(?:'ll| will| recommend| suggest| advise| offer| regret| kindly| provide| wish))",
+    r"|accounting|department|users|staff|employees)\b|(?<!let )(?<!tell )(?<!from )\bme\b|\b(?:my|mine|yes|no|yeah"
+    r"|nope)\b|\bi\b(?!(?:'ll|'ve|'m sorry| am sorry|'m glad| will| can| have \w+(?:ed|set|sent)\b| understand| see\b"
+    r"| recommend| suggest| advise| offer))|\b(?:i'll|i will) (?:sleep|think|pay|wait|ask|pick|buy|want|come|keep"
+    r"|stay|use)\b|\bwe\b(?!(?:'ll|'re (?:aware|currently|working|happy|glad|sorry)| can (?:give|offer|provide"
+    r"|arrange)| will| recommend| suggest| advise| offer| regret| kindly| provide| wish))",
     re.IGNORECASE,
 )
 """Words of somebody who speaks of himself, other than of work for somebody else."""

@@ -29,63 +29,49 @@ def word_set(text: str) -> frozenset[str]:
 
 
 _FUNCTION_WORDS = word_set(
-    "a an the and or but if of to in on at by for from with as is are was were be been am do does did have has "
-    "had can "
-    "could will would shall should may might must i you he she it we they me him her us them my your his its our "
-    "their "
-    "this that these those there here what which who whom whose when where why how not no so too very just also then "
-    "than about into over under up down out off again more most some any all each one ones please "
-    "der die das den dem ein eine einen und oder ist sind war ich sie er es wir ihr mein ihre ihren auf mit für "
-    "von zu "
-    "wie was wer wann wo welche welcher welches wohin möchten können haben soll soll "
-    "le la les un une des de du et ou est sont je vous il elle nous mon ma votre vos quel quelle quels quelles quand "
-    "comment combien où qui que pour avec dans sur au aux "
-    "el los las una y o es son yo usted su sus cuál cuándo cómo cuánto dónde qué quién para con en "
-    "il lo gli e sono lei suo sua quale quando come quanto dove chi che per di o os as um uma qual quanto onde "
-    "het een en of is zijn wat wanneer hoe welke waar u uw"
+    "a an the and or but if of to in on at by for from with as is are was were be been am do does did have has had "
+    "can could will would shall should may might must i you he she it we they me him her us them my your his its our "
+    "their this that these those there here what which who whom whose when where why how not no so too very just also "
+    "then than about into over under up down out off again more most some any all each one ones please der die das "
+    "den dem ein eine einen und oder ist sind war ich sie er es wir ihr mein ihre ihren auf mit für von zu wie was "
+    "wer wann wo welche welcher welches wohin möchten können haben soll soll le la les un une des de du et ou est "
+    "sont je vous il elle nous mon ma votre vos quel quelle quels quelles quand comment combien où qui que pour avec "
+    "dans sur au aux el los las una y o es son yo usted su sus cuál cuándo cómo cuánto dónde qué quién para con en il "
+    "lo gli e sono lei suo sua quale quando come quanto dove chi che per di o os as um uma qual quanto onde het een "
+    "en of is zijn wat wanneer hoe welke waar u uw"
 )
 """Words without content, in the languages whose questions are understood."""
 _REQUEST = re.compile(
     r"\b(?:please|kindly)\s+(?:confirm|provide|tell|give|share|choose|select|pick|enter|state|specify|name|type"
-    r"|let\s+me"
-    r"\s+know|reply|describe|repeat|verify)\b"
-    r"|\b(?:i|we)\s*(?:'ll|'d|\s+will|\s+would)?\s+(?:also\s+|still\s+|just\s+|only\s+|now\s+)*(?:need|require)\s+"
-    r"(?:to\s+know|your|the|an?|his|her|their)\b|\blet\s+me\s+know\s+(?:which|what|when|where|whether|how|your)\b"
-    r"|\bplease\s+(?:choose|pick)\b",
+    r"|let\s+me\s+know|reply|describe|repeat|verify)\b|\b(?:i|we)\s*(?:'ll|'d|\s+will|\s+would)?\s+(?:also\s+"
+    r"|still\s+|just\s+|only\s+|now\s+)*(?:need|require)\s+(?:to\s+know|your|the|an?|his|her|their)\b"
+    r"|\blet\s+me\s+know\s+(?:which|what|when|where|whether|how|your)\b|\bplease\s+(?:choose|pick)\b",
     re.IGNORECASE,
 )
 """Requests for an answer that are no questions."""
 _REQUEST_FOR_LATER = re.compile(
-    r"\b(?:by\s+\w+ing|via|link|if|once|later|after|until|when\s+you|as\s+soon|next\s+time|online"
-    r"|by\s+post)\b",
+    r"\b(?:by\s+\w+ing|via|link|if|once|later|after|until|when\s+you|as\s+soon|next\s+time|online|by\s+post)\b",
     re.IGNORECASE,
 )
 _COURTESY = re.compile(
-    r"\bhow\s+(?:was|were)\s+(?:your|the)\b|\bwho\s+(?:doesn't|wouldn't)\b|\bwhy\s+(?:wait|not)\b"
-    r"|\bisn't\s+(?:that|it)\s+(?:great|nice|lovely|wonderful|amazing)\b|^\W*you\s+know\s+what\b|"
-    r"\b(?:is|are|was|were|has|have|did|do|does)\s+(?:your\s+(?:problem|issue|question|request)s?|everything|all"
-    r"|i|we|it|that"
-    r"|this|you)\b.{0,30}\b(?:solve[ds]?|resolved?|answer(?:ed)?|clear|fixed|sorted|settled|understand|understood"
-    r"|make\s+sense)\b"
-    r"|\b(?:hear|heard)\s+(?:of|about)\s+us\b|^\W*(?:got|understood|clear|all\s+clear|all\s+good"
-    r"|make\s+sense)\b[^?]{0,12}\?"
-    r"|\b(?:any|some)thing\s+(?:else|more|further|other)|\bwhat\s+else\b|\belse\s*\?|\bany\s*thing\s+(?:i|we)\s+can"
-    r"|\b(?:other|more|further|additional|any|open|remaining)\s+(?:questions?|issues?|concerns?|requests?"
-    r"|wish(?:es)?|help)"
-    r"|\b(?:that|this|it)\s+(?:be\s+)?(?:all|everything)\b|\ball\s+for\s+(?:today|now)"
-    r"|\b(?:help|assist|do)\s+(?:you\s+)?(?:with\s+)?(?:(?:any|some)thing|today|further|more\s+for\s+you)"
-    r"|\b(?:how|what)\s+(?:else\s+)?(?:can|may)\s+(?:i|we)\s+(?:help|do\s+for)|\bfurther\s+(?:assistance|help"
-    r"|support)"
-    r"|\b(?:was|is|did|does|has)\s+(?:this|that|it|everything|all|i|my\s+\w+)\b.{0,40}"
-    r"\b(?:help(?:ed|ful)?|clear|answer(?:ed)?|useful|sense|solved?|worked|work|resolved?)\b"
+    r"\bhow\s+(?:was|were)\s+(?:your|the)\b|\bwho\s+(?:doesn't|wouldn't)\b|\bwhy\s+(?:wait|not)\b|\bisn't\s+(?:that"
+    r"|it)\s+(?:great|nice|lovely|wonderful|amazing)\b|^\W*you\s+know\s+what\b|\b(?:is|are|was|were|has|have|did|do"
+    r"|does)\s+(?:your\s+(?:problem|issue|question|request)s?|everything|all|i|we|it|that|this"
+    r"|you)\b.{0,30}\b(?:solve[ds]?|resolved?|answer(?:ed)?|clear|fixed|sorted|settled|understand|understood"
+    r"|make\s+sense)\b|\b(?:hear|heard)\s+(?:of|about)\s+us\b|^\W*(?:got|understood|clear|all\s+clear|all\s+good"
+    r"|make\s+sense)\b[^?]{0,12}\?|\b(?:any|some)thing\s+(?:else|more|further|other)|\bwhat\s+else\b|\belse\s*\?"
+    r"|\bany\s*thing\s+(?:i|we)\s+can|\b(?:other|more|further|additional|any|open|remaining)\s+(?:questions?|issues?"
+    r"|concerns?|requests?|wish(?:es)?|help)|\b(?:that|this|it)\s+(?:be\s+)?(?:all|everything)\b"
+    r"|\ball\s+for\s+(?:today|now)|\b(?:help|assist|do)\s+(?:you\s+)?(?:with\s+)?(?:(?:any|some)thing|today|further"
+    r"|more\s+for\s+you)|\b(?:how|what)\s+(?:else\s+)?(?:can|may)\s+(?:i|we)\s+(?:help|do\s+for)"
+    r"|\bfurther\s+(?:assistance|help|support)|\b(?:was|is|did|does|has)\s+(?:this|that|it|everything|all|i"
+    r"|my\s+\w+)\b.{0,40}\b(?:help(?:ed|ful)?|clear|answer(?:ed)?|useful|sense|solved?|worked|work|resolved?)\b"
     r"|\b(?:rate|rating|feedback|survey|review|newsletter|satisfied)\b|\bhow\s+are\s+you|\b(?:and"
-    r"|what\s+about)\s+you\s*\?"
-    r"|\bclose\s+(?:the|this)\s+(?:ticket|case|chat)"
-    r"|\bnoch\s+(?:etwas|was|fragen|weitere)|\bsonst\s+noch|\bweitere\s+(?:fragen|hilfe)|\bweiterhelfen"
-    r"|\bautre\s+(?:chose|question)|\bautres\s+questions|\bvous\s+aider"
-    r"|\balgo\s+m[áa]s|\balguna\s+otra|\botra\s+(?:cosa|pregunta)|\bmais\s+alguma|\balgo\s+mais|\boutra\s+coisa"
-    r"|\bqualcos'?\s?altro|\baltr[aoe]\s+(?:domand|cos)|\bnog\s+(?:iets|vragen)|\bverder\s+helpen|\bnågot\s+(?:mer"
-    r"|annat)",
+    r"|what\s+about)\s+you\s*\?|\bclose\s+(?:the|this)\s+(?:ticket|case|chat)|\bnoch\s+(?:etwas|was|fragen|weitere)"
+    r"|\bsonst\s+noch|\bweitere\s+(?:fragen|hilfe)|\bweiterhelfen|\bautre\s+(?:chose|question)|\bautres\s+questions"
+    r"|\bvous\s+aider|\balgo\s+m[áa]s|\balguna\s+otra|\botra\s+(?:cosa|pregunta)|\bmais\s+alguma|\balgo\s+mais"
+    r"|\boutra\s+coisa|\bqualcos'?\s?altro|\baltr[aoe]\s+(?:domand|cos)|\bnog\s+(?:iets|vragen)|\bverder\s+helpen"
+    r"|\bnågot\s+(?:mer|annat)",
     re.IGNORECASE,
 )
 """Questions that a conversation may end with."""
@@ -103,17 +89,15 @@ _TAG = re.compile(
 )
 _ASKS = re.compile(
     r"\b(?:what|which|who|whom|whose|when|where|why|how|or|welche[rsnm]?|wann|wo|wie|wer|was|wohin|oder|quel(?:le)?s?"
-    r"|quand|comment|combien|où|ou|qui|cu[áa]l|cu[áa]ndo|c[óo]mo|cu[áa]nt[oa]s?|d[óo]nde|qu[ée]|qui[ée]n|quale"
-    r"|quando|qual|quais|quant[oaie]s?|onde|dove|wat|welke?|wanneer|hoeveel|waar)\b|^\W*(?:come|como|che|chi|cosa"
-    r"|hoe)\b",
+    r"|quand|comment|combien|où|ou|qui|cu[áa]l|cu[áa]ndo|c[óo]mo|cu[áa]nt[oa]s?|d[óo]nde|qu[ée]|qui[ée]n|quale|quando"
+    r"|qual|quais|quant[oaie]s?|onde|dove|wat|welke?|wanneer|hoeveel|waar)\b|^\W*(?:come|como|che|chi|cosa|hoe)\b",
     re.IGNORECASE,
 )
 """Words of a question that asks for more than a yes or no."""
 _PROPOSAL = re.compile(
-    r"\b(?:shall|should)\s+(?:i|we)\b|\b(?:would|do)\s+you\s+(?:like|want)\b|\bwant\s+me\b|\b(?:may|can"
-    r"|could)\s+(?:i|we)\b"
-    r"|\b(?:would|will|does|do|is|are|can)\s.{0,60}\b(?:work|suit|ok|okay|fine|good|convenient|possible|all\s+right"
-    r"|alright|enough|acceptable|in\s+order)\b",
+    r"\b(?:shall|should)\s+(?:i|we)\b|\b(?:would|do)\s+you\s+(?:like|want)\b|\bwant\s+me\b|\b(?:may|can|could)\s+(?:i"
+    r"|we)\b|\b(?:would|will|does|do|is|are|can)\s.{0,60}\b(?:work|suit|ok|okay|fine|good|convenient|possible"
+    r"|all\s+right|alright|enough|acceptable|in\s+order)\b",
     re.IGNORECASE,
 )
 _OPINION = re.compile(
@@ -136,21 +120,18 @@ _APPROVED = re.compile(
     re.IGNORECASE,
 )
 _PARTICLE = re.compile(
-    r"(?:^|[.!?,;:-]\s*|\b(?:oh|well|so|hm+|um|and|thanks|thank you|ok|okay)\s+)"
-    r"(?:yes|yeah|yep|yup|ye|y|no|nope|nah|sure|absolutely|definitely|of course|certainly|please do|please don't"
-    r"|go ahead"
-    r"|do it|do that|do so|why not|go for it|by all means|gladly|volontiers|volentieri|graag|gerne?|not\b|neither"
-    r"|either|both|none|whichever|whatever|any|all of"
-    r"|(?:i|we|they|he|she|it) (?:do|did|does|am|are|is|was|have|has|can|will|would|don't|didn't|can't|haven't|won't)"
-    r"(?=\s*(?:$|[.!,;]))|that's right|ja|jawohl|nein|doch|nee|oui|non|si|sí|sì|não|sim|nej|tak|nie|i'd rather"
-    r"|rather|later)"
-    r"(?=$|[\s.!?,;:-])(?!\s+(?:more|further|other)\s+(?:questions?|requests?|help)|\s+(?:problem|worries|wait))",
+    r"(?:^|[.!?,;:-]\s*|\b(?:oh|well|so|hm+|um|and|thanks|thank you|ok|okay)\s+)(?:yes|yeah|yep|yup|ye|y|no|nope|nah"
+    r"|sure|absolutely|definitely|of course|certainly|please do|please don't|go ahead|do it|do that|do so|why not"
+    r"|go for it|by all means|gladly|volontiers|volentieri|graag|gerne?|not\b|neither|either|both|none|whichever"
+    r"|whatever|any|all of|(?:i|we|they|he|she|it) (?:do|did|does|am|are|is|was|have|has|can|will|would|don't|didn't"
+    r"|can't|haven't|won't)(?=\s*(?:$|[.!,;]))|that's right|ja|jawohl|nein|doch|nee|oui|non|si|sí|sì|não|sim|nej|tak"
+    r"|nie|i'd rather|rather|later)(?=$|[\s.!?,;:-])(?!\s+(?:more|further|other)\s+(?:questions?|requests?|help)"
+    r"|\s+(?:problem|worries|wait))",
     re.IGNORECASE,
 )
 _FRAGMENT = re.compile(
-    r"^(?:from|in|at|on|with|by|near|via|through|under|next\s+to|to)\s+(?!you\b|that\s+note|the\s+point)"
-    r"|^(?:you|it|that|this|they|he|she)\s+(?:have|has|did|do|does|is|are|was|were|can|will)(?:n't"
-    r"|\s+not)?\s*(?:$|[.,!;])",
+    r"^(?:from|in|at|on|with|by|near|via|through|under|next\s+to|to)\s+(?!you\b|that\s+note|the\s+point)|^(?:you|it"
+    r"|that|this|they|he|she)\s+(?:have|has|did|do|does|is|are|was|were|can|will)(?:n't|\s+not)?\s*(?:$|[.,!;])",
     re.IGNORECASE,
 )
 """Answers without a verb of their own: "from a friend", "you have"."""
@@ -174,10 +155,9 @@ _MEASURED = re.compile(
 )
 _WHEN = re.compile(
     r"\b(?:\w+day|today|tonight|tomorrow|morning|afternoon|evening|noon|midnight|weeks?|months?|years?|asap|soon\w*"
-    r"|now|immediately|whenever"
-    r"|flexible|any\s?time|later|next|any|all|long|alone|just\s+me|myself|(?:jan|febr)uary|march|april|may|june|july"
-    r"|august|\w+ember"
-    r"|october|summer|winter|spring|autumn|christmas|easter|morgen|heute|\w+tag|\w+woche|demain|mañana|domani)\b",
+    r"|now|immediately|whenever|flexible|any\s?time|later|next|any|all|long|alone|just\s+me|myself|(?:jan|febr)uary"
+    r"|march|april|may|june|july|august|\w+ember|october|summer|winter|spring|autumn|christmas|easter|morgen|heute"
+    r"|\w+tag|\w+woche|demain|mañana|domani)\b",
     re.IGNORECASE,
 )
 """Words that answer a question for a time or a number."""
@@ -185,45 +165,34 @@ _APPROVING = re.compile(r"[\U0001f44d\U0001f44c\u2705\u2714]|^\W*done\b", re.IGN
 """Pictures and words that say yes."""
 _THANKS = re.compile(
     r"\b(?:(?:many\s+)?thanks?(?:\s+(?:you|a\s+lot|so\s+much|very\s+much|again|a\s+million))*|thx|cheers"
-    r"|(?:good\s*)?bye|ciao|ok(?:ay)?|take\s+care|now|then|all\s+right|alright|you(?:'ve)?|very|super|been"
-    r"|helpful)\b",
+    r"|(?:good\s*)?bye|ciao|ok(?:ay)?|take\s+care|now|then|all\s+right|alright|you(?:'ve)?|very|super|been|helpful)\b",
     re.IGNORECASE,
 )
 """Words that answer no question."""
 _DECISION = re.compile(
-    r"\b(?:shall|should|may|would|want|accept|agree|sure|prefer|wish|like|need|tell|give|send|provide|share"
-    r"|confirm|name"
-    r"|possible|before|möchten|wollen|soll|darf|voulez|souhaitez|dois|quiere|desea|vuole|there\s+an?"
+    r"\b(?:shall|should|may|would|want|accept|agree|sure|prefer|wish|like|need|tell|give|send|provide|share|confirm"
+    r"|name|possible|before|möchten|wollen|soll|darf|voulez|souhaitez|dois|quiere|desea|vuole|there\s+an?"
     r"|have\s+(?:the|your|an?)|can\s+i|could\s+i|do\s+you\s+(?:know|remember|have))\b",
     re.IGNORECASE,
 )
 """Words of a question for a decision or a value."""
 _LEAVING = re.compile(
-    r"\b(?:i|we)(?:'ll|\s+will)\s+(?:leave\s+(?:it|you)|let\s+you\s+go|be\s+off|get\s+going)\b[^.!?;]*"
-    r"|\b(?:(?:i|we)(?:'m|\s+am|'re|\s+are)\s+)?(?:now\s+|just\s+)?(?:off|going\s+back|going|heading"
-    r"|back)\s+(?:to|out|home|for)\b(?!\s+(?:pay"
-    r"|take|use|have|keep|go\s+with|choose))[^.!?;]*"
-    r"|\b(?:(?:i|we)(?:'ll|\s+will)\s+)?(?:see|c)\s+(?:you|u|ya)\b[^.!?,;]*|\blook(?:ing)?\s+forward\b[^.!?;]*"
-    r"|\bcan'?t\s+wait\b[^.!?;]*"
-    r"|\b(?:thanks|thank\s+you|thx|cheers|grateful|appreciate(?:d)?)\b[^.!?,;]*\b(?:for|that\s+you|your"
-    r"|how)\b[^.!?,;]*"
-    r"|\b(?:have|enjoy)\s+(?:a|an|the|your)\b[^.!?,;]*|\btalk\s+(?:to\s+you\s+)?(?:soon|later)|\bbye\b[^.!?,;]*"
-    r"|\b(?:bis|à|hasta|até|tot)\s+\w+|\bi\s+have\s+(?:everything|all|what)\b[^.!?,;]*"
-    r"|\b(?:i|we)(?:'m|\s+am|'re|\s+are)\s+(?:so\s+|very\s+|really\s+|quite\s+)?(?:happy|glad|satisfied|pleased"
-    r"|relieved|done"
-    r"|all\s+set|good)\b[^.!?,;]*|\bno\s+(?:more|further|other)\s+\w+|\byou(?:'ve|\s+have|'re|\s+are|\s+were"
-    r"|\s+really|\s+just)?"
-    r"\s+(?:been|saved?|made|helped|rock|solved|fixed|sorted|did|were|so|very|really|too|a|an|the|all)\b[^.!?,;]*"
-    r"|\b(?:that|this)(?:'s|\s+(?:is|was|answers?|answered|will\s+do|does\s+it|helps?|helped|covers?"
-    r"|works))\b[^.!?,;]*"
-    r"|\b(?:everything|all|it)(?:'s|\s+is|\s+was|\s+were|\s+has\s+been)\s+(?:all|everything|very|so|really|just"
-    r"|what|great"
-    r"|good|perfect|it|clear|settled|sorted|solved|done|helpful|exactly|more|super|enough|kind)\b[^.!?,;]*"
-    r"|\b(?:merci|danke|dank|gracias|grazie|obrigad[oa])\b[^.!?,;]*"
-    r"|\b(?:sie\s+haben|du\s+hast|vous\s+m'avez|vous\s+avez|me\s+ha|mi\s+ha|u\s+hebt"
-    r"|u\s+heeft)\b[^.!?,;]*\b(?:geholfen|aidée?"
-    r"|ayudado|aiutat[oa]|geholpen)\b|\b(?:five|5|ten|10)[\s-]*(?:out\s+of\s+(?:five|ten|5|10)\b|stars?)[^.!?,;]*"
-    r"|\b10/10\b"
+    r"\b(?:i|we)(?:'ll|\s+will)\s+(?:leave\s+(?:it|you)|let\s+you\s+go|be\s+off|get\s+going)\b[^.!?;]*|\b(?:(?:i"
+    r"|we)(?:'m|\s+am|'re|\s+are)\s+)?(?:now\s+|just\s+)?(?:off|going\s+back|going|heading|back)\s+(?:to|out|home"
+    r"|for)\b(?!\s+(?:pay|take|use|have|keep|go\s+with|choose))[^.!?;]*|\b(?:(?:i|we)(?:'ll|\s+will)\s+)?(?:see"
+    r"|c)\s+(?:you|u|ya)\b[^.!?,;]*|\blook(?:ing)?\s+forward\b[^.!?;]*|\bcan'?t\s+wait\b[^.!?;]*|\b(?:thanks"
+    r"|thank\s+you|thx|cheers|grateful|appreciate(?:d)?)\b[^.!?,;]*\b(?:for|that\s+you|your|how)\b[^.!?,;]*|\b(?:have"
+    r"|enjoy)\s+(?:a|an|the|your)\b[^.!?,;]*|\btalk\s+(?:to\s+you\s+)?(?:soon|later)|\bbye\b[^.!?,;]*|\b(?:bis|à"
+    r"|hasta|até|tot)\s+\w+|\bi\s+have\s+(?:everything|all|what)\b[^.!?,;]*|\b(?:i|we)(?:'m|\s+am|'re"
+    r"|\s+are)\s+(?:so\s+|very\s+|really\s+|quite\s+)?(?:happy|glad|satisfied|pleased|relieved|done|all\s+set"
+    r"|good)\b[^.!?,;]*|\bno\s+(?:more|further|other)\s+\w+|\byou(?:'ve|\s+have|'re|\s+are|\s+were|\s+really"
+    r"|\s+just)?\s+(?:been|saved?|made|helped|rock|solved|fixed|sorted|did|were|so|very|really|too|a|an|the"
+    r"|all)\b[^.!?,;]*|\b(?:that|this)(?:'s|\s+(?:is|was|answers?|answered|will\s+do|does\s+it|helps?|helped|covers?"
+    r"|works))\b[^.!?,;]*|\b(?:everything|all|it)(?:'s|\s+is|\s+was|\s+were|\s+has\s+been)\s+(?:all|everything|very"
+    r"|so|really|just|what|great|good|perfect|it|clear|settled|sorted|solved|done|helpful|exactly|more|super|enough"
+    r"|kind)\b[^.!?,;]*|\b(?:merci|danke|dank|gracias|grazie|obrigad[oa])\b[^.!?,;]*|\b(?:sie\s+haben|du\s+hast"
+    r"|vous\s+m'avez|vous\s+avez|me\s+ha|mi\s+ha|u\s+hebt|u\s+heeft)\b[^.!?,;]*\b(?:geholfen|aidée?|ayudado"
+    r"|aiutat[oa]|geholpen)\b|\b(?:five|5|ten|10)[\s-]*(?:out\s+of\s+(?:five|ten|5|10)\b|stars?)[^.!?,;]*|\b10/10\b"
     r"|\bi(?:'ve)?\s+(?:got|have|had)\s+(?:what|everything|all)\s+i\s+\w+(?:\s+for)?|\bnever\s+been\s+\w+"
     r"|\bcouldn't\s+be\s+\w+",
     re.IGNORECASE,
@@ -231,88 +200,62 @@ _LEAVING = re.compile(
 """Parts of a message that only end a conversation, with the words that belong to them."""
 _PUT_OFF = re.compile(
     r"\b(?:i|we)(?:'ll| will|'d| would| have to| need to| must| should)\b(?!\s+(?:be\s+(?:there|back)"
-    r"|like\s+to\s+thank|thank|wait|see\s+you|look\s+forward|take\s+care"
-    r"|love\s+it|enjoy))|\b(?:don't|do not|doesn't|not)\s+(?:know|sure|want|need)|\bno\s+(?:idea|clue)|\blater\s+on\b"
-    r"|\bthink\s+(?:about|it\s+over)|\bget\s+back\b|\bnever\s+mind\b|\bchanged\s+my\s+mind\b|\bforget\s+it\b",
+    r"|like\s+to\s+thank|thank|wait|see\s+you|look\s+forward|take\s+care|love\s+it|enjoy))|\b(?:don't|do not|doesn't"
+    r"|not)\s+(?:know|sure|want|need)|\bno\s+(?:idea|clue)|\blater\s+on\b|\bthink\s+(?:about|it\s+over)"
+    r"|\bget\s+back\b|\bnever\s+mind\b|\bchanged\s+my\s+mind\b|\bforget\s+it\b",
     re.IGNORECASE,
 )
 _COURTESY_WORDS = word_set(
     "thank thanks thankyou thx thnx ty tysm ta cheers much many lot lots bunch million ever really truly again "
-    "appreciate "
-    "appreciated grateful bye goodbye farewell later ciao cya night day evening morning afternoon weekend week nice "
-    "good "
-    "great lovely wonderful excellent perfect perfectly fantastic brilliant awesome amazing super cool sweet neat "
-    "superb "
-    "terrific marvellous marvelous splendid fab fabulous ok okay okey k kk alright right well fine happy glad "
-    "pleased "
-    "satisfied relieved best wishes regards luck care take see soon you're you've been kind helpful help helped "
-    "helping "
-    "support service assistance information info advice patience time effort everything settled sorted solved done "
-    "clear "
-    "cleared set problem question questions needed need wanted want know known wait forward hope hear got it that's "
-    "this's "
-    "all that's everything's i'm i've i'll we're we've it's let's know sounds sound looks look makes sense works "
-    "wow oh ah "
-    "aha haha lol yay hey dear sir madam friend mate buddy dude guys team everyone now today tonight then bit quite "
-    "such side part end ends fun stars star five-star feel feeling better happier happiest best smile smiling "
-    "rest enjoy have had having being fast quick quickly response reply explaining explanation explained "
-    "understanding "
-    "understood understand arranging arranged sorting clearing noted covers covered leave leaving go going off head "
-    "doctor organising organizing phew whew yum yummy yippee hooray hurray relief answers anyway anyways indeed "
-    "though truly heaps loads tons "
-    "sincerely kindly highly extremely saved holiday finished finish complete completed conversation chat here's "
-    "end ended concludes conclude pleasure job work efficient "
-    "easy simple smooth "
-    "auskunft antwort rückmeldung unterstützung mühe beratung réponse renseignements información atención informazioni "
-    "danke dankeschön vielen dank schön schönen tag noch gut alles klar super perfekt toll prima tschüss wiedersehen "
-    "wiederhören auf hilfe beste grüße abend wochenende war das wunderbar hervorragend bestens freundlich "
-    "merci beaucoup bonne journée soirée au revoir parfait génial super très bien c'est tout aide "
-    "gracias muchas adiós hasta luego perfecto genial buen buenas día tarde todo ayuda muy amable "
-    "grazie mille arrivederci perfetto buona giornata tutto aiuto obrigado obrigada muito tchau perfeito "
-    "dank bedankt wel fijne dag tot ziens tack så mycket hej då "
-    "obliged chuffed thrilled glad delighted impressed gracious generous splendid stellar outstanding exceptional "
-    "flawless "
-    "impeccable superb ace top notch first-rate legend lifesaver hero angel gem saint genius pal love darling folks "
-    "lads "
-    "regards respectfully warmly blessings blessed bless godspeed toodles adieu later laters peace cheerio ttyl gtg "
-    "tata "
-    "news came treated treat experience service review rating highly recommended whole great-ful helper handled "
-    "handling "
-    "swift swiftly promptly prompt speedy painless stress-free hassle-free seamless professional courteous friendly "
-    "polite "
-    "herzlich herzlichen liebe grüße gruß mfg vielmals tausend klasse spitze großartig ausgezeichnet fantastisch genau "
-    "richtig geholfen freut freue mich schönes schöne bis dann bald morgen später ade servus pfiat gruess ciao nett "
-    "lieb "
-    "excellent excellente formidable impeccable magnifique nickel top chouette agréable cordialement remercie "
-    "infiniment "
-    "bientôt prochaine bon week-end salut gentil gentille service rapide efficace "
-    "estupendo estupenda excelente fenomenal maravilloso magnífico fantástico encantado saludos cordial atención "
-    "amabilidad "
-    "nos vemos vale bueno bien feliz noche noches servicio rápido eficaz agradezco mil "
-    "ottimo ottima eccellente fantastico magnifico splendido benissimo gentile gentilissimo gentilezza saluti cordiali "
-    "presto dopo serata ringrazio servizio veloce "
-    "ótimo ótima excelente fantástico maravilhoso até logo breve abraço cumprimentos atenciosamente simpatia ajuda "
-    "boa bom tarde noite dia agradeço serviço "
-    "hartelijk hartelijke prima geweldig uitstekend fantastisch mooi fijn fijne groeten groet vriendelijke dag doei "
-    "tot "
-    "straks later gauw goed geholpen hulp"
+    "appreciate appreciated grateful bye goodbye farewell later ciao cya night day evening morning afternoon weekend "
+    "week nice good great lovely wonderful excellent perfect perfectly fantastic brilliant awesome amazing super cool "
+    "sweet neat superb terrific marvellous marvelous splendid fab fabulous ok okay okey k kk alright right well fine "
+    "happy glad pleased satisfied relieved best wishes regards luck care take see soon you're you've been kind "
+    "helpful help helped helping support service assistance information info advice patience time effort everything "
+    "settled sorted solved done clear cleared set problem question questions needed need wanted want know known wait "
+    "forward hope hear got it that's this's all that's everything's i'm i've i'll we're we've it's let's know sounds "
+    "sound looks look makes sense works wow oh ah aha haha lol yay hey dear sir madam friend mate buddy dude guys "
+    "team everyone now today tonight then bit quite such side part end ends fun stars star five-star feel feeling "
+    "better happier happiest best smile smiling rest enjoy have had having being fast quick quickly response reply "
+    "explaining explanation explained understanding understood understand arranging arranged sorting clearing noted "
+    "covers covered leave leaving go going off head doctor organising organizing phew whew yum yummy yippee hooray "
+    "hurray relief answers anyway anyways indeed though truly heaps loads tons sincerely kindly highly extremely "
+    "saved holiday finished finish complete completed conversation chat here's end ended concludes conclude pleasure "
+    "job work efficient easy simple smooth auskunft antwort rückmeldung unterstützung mühe beratung réponse "
+    "renseignements información atención informazioni danke dankeschön vielen dank schön schönen tag noch gut alles "
+    "klar super perfekt toll prima tschüss wiedersehen wiederhören auf hilfe beste grüße abend wochenende war das "
+    "wunderbar hervorragend bestens freundlich merci beaucoup bonne journée soirée au revoir parfait génial super "
+    "très bien c'est tout aide gracias muchas adiós hasta luego perfecto genial buen buenas día tarde todo ayuda muy "
+    "amable grazie mille arrivederci perfetto buona giornata tutto aiuto obrigado obrigada muito tchau perfeito dank "
+    "bedankt wel fijne dag tot ziens tack så mycket hej då obliged chuffed thrilled glad delighted impressed gracious "
+    "generous splendid stellar outstanding exceptional flawless impeccable superb ace top notch first-rate legend "
+    "lifesaver hero angel gem saint genius pal love darling folks lads regards respectfully warmly blessings blessed "
+    "bless godspeed toodles adieu later laters peace cheerio ttyl gtg tata news came treated treat experience service "
+    "review rating highly recommended whole great-ful helper handled handling swift swiftly promptly prompt speedy "
+    "painless stress-free hassle-free seamless professional courteous friendly polite herzlich herzlichen liebe grüße "
+    "gruß mfg vielmals tausend klasse spitze großartig ausgezeichnet fantastisch genau richtig geholfen freut freue "
+    "mich schönes schöne bis dann bald morgen später ade servus pfiat gruess ciao nett lieb excellent excellente "
+    "formidable impeccable magnifique nickel top chouette agréable cordialement remercie infiniment bientôt prochaine "
+    "bon week-end salut gentil gentille service rapide efficace estupendo estupenda excelente fenomenal maravilloso "
+    "magnífico fantástico encantado saludos cordial atención amabilidad nos vemos vale bueno bien feliz noche noches "
+    "servicio rápido eficaz agradezco mil ottimo ottima eccellente fantastico magnifico splendido benissimo gentile "
+    "gentilissimo gentilezza saluti cordiali presto dopo serata ringrazio servizio veloce ótimo ótima excelente "
+    "fantástico maravilhoso até logo breve abraço cumprimentos atenciosamente simpatia ajuda boa bom tarde noite dia "
+    "agradeço serviço hartelijk hartelijke prima geweldig uitstekend fantastisch mooi fijn fijne groeten groet "
+    "vriendelijke dag doei tot straks later gauw goed geholpen hulp"
 )
 """Words of thanks, praise and farewell, and of the statement that all is done."""
 _DECLINED = re.compile(
     r"n't\b|\b(?:too\s+long|giv(?:e|ing)\s+up|going\s+nowhere|waste\s+of|useless|ridiculous|enough\s+of\s+this)\b"
     r"|\b(?:nope|nah|dont|doesnt|didnt|cant|couldnt|wouldnt|havent|hasnt|isnt|wasnt|not|no(?!\.|\s*\d)|none|never"
-    r"|nobody|nothing"
-    r"|nowhere|neither|nor|without|cannot|unknown|unsure|uncertain|forgot|forgotten|forget|lost|gone|missing"
-    r"|misplaced"
-    r"|unreadable|illegible|hidden|later|ages|idea|clue|beats\s+me|(?:look|find|check|ask|search|dig"
-    r"|figure)(?:ing|ed)?"
-    r"|have\s+to|need\s+to|rather|private|secret|confidential|depends|guess|wish|hard\s+to\s+(?:say|tell)"
-    r"|you\s+tell\s+me"
-    r"|wait|moment|(?:a|one)\s+(?:second|minute)|sec|hold\s+on|hang\s+on|let\s+me|why|somewhere|somebody|someone"
-    r"|some|whatever|sorry|afraid"
-    r"|yet|still|handles?|entered|knows?|nicht|kein\w*|nie|weiß|leider|später|pas|aucune?|jamais|sais|désolée?"
-    r"|tampoco|sé|sin|ningun[oa]?|não|nem|sei|senza|nessun\w*|non|né|saprei|ricordo|recuerdo|acuerdo|lembro|ni\s+idea"
-    r"|nem\s+ideia|ignore|souviens|geen|niet|weet|inte|ingen|vet|nie|nei)\b",
+    r"|nobody|nothing|nowhere|neither|nor|without|cannot|unknown|unsure|uncertain|forgot|forgotten|forget|lost|gone"
+    r"|missing|misplaced|unreadable|illegible|hidden|later|ages|idea|clue|beats\s+me|(?:look|find|check|ask|search"
+    r"|dig|figure)(?:ing|ed)?|have\s+to|need\s+to|rather|private|secret|confidential|depends|guess|wish"
+    r"|hard\s+to\s+(?:say|tell)|you\s+tell\s+me|wait|moment|(?:a|one)\s+(?:second|minute)|sec|hold\s+on|hang\s+on"
+    r"|let\s+me|why|somewhere|somebody|someone|some|whatever|sorry|afraid|yet|still|handles|entered|knows?|nicht"
+    r"|kein\w*|nie|weiß|leider|später|pas|aucune?|jamais|sais|désolée?|tampoco|sé|sin|ningun[oa]?|não|nem|sei|senza"
+    r"|nessun\w*|non|né|saprei|ricordo|recuerdo|acuerdo|lembro|ni\s+idea|nem\s+ideia|ignore|souviens|geen|niet|weet"
+    r"|inte|ingen|vet|nie|nei)\b",
     re.IGNORECASE,
 )
 """Words of somebody who does not tell a value, or not yet."""

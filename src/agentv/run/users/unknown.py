@@ -28,24 +28,18 @@ if TYPE_CHECKING:
 
 FactType = Literal["date", "number", "person", "other"]
 _DATE_KEYS = word_set(
-    "date day when since expiry expires expiration deadline birthday birth born due year month time start end "
-    "arrival "
+    "date day when since expiry expires expiration deadline birthday birth born due year month time start end arrival "
     "departure until last graduation issued bought purchased installed delivered appointment datum termin einzug "
-    "geburt "
-    "fecha data naissance échéance"
+    "geburt fecha data naissance échéance"
 )
 _NUMBER_KEYS = word_set(
     "number no nr id code pin ref reference serial iban account phone plate zip price cost amount fee total deposit "
-    "limit "
-    "budget salary income length height width weight age count distance temperature reading km mileage floor row "
-    "seat "
-    "position grade dose speed version refund rate quantity qty points balance value rooms people guests area depth "
-    "tax "
-    "montant preis betrag importe precio edad alter miete einkommen"
+    "limit budget salary income length height width weight age count distance temperature reading km mileage floor "
+    "row seat position grade dose speed version refund rate quantity qty points balance value rooms people guests "
+    "area depth tax montant preis betrag importe precio edad alter miete einkommen"
 )
 _PERSON_KEYS = word_set(
-    "name contact person driver doctor witness landlord manager owner merchant provider carrier company employer "
-    "bank "
+    "name contact person driver doctor witness landlord manager owner merchant provider carrier company employer bank "
     "insurer sender supplier shop dealer teacher colleague supervisor"
 )
 _OTHER_KEYS = word_set(
@@ -59,8 +53,8 @@ _TYPES: tuple[tuple[frozenset[str], FactType], ...] = (
 )
 _ASKING = (
     r"(?:^\W*|[,;:.!?\u00bf]\s*|\b(?:and|or|but|also|so|since|until|till|by|from|for|to|at|about|exactly|please|und"
-    r"|oder|bis|seit|ab"
-    r"|et|ou|depuis|pour|y|o|desde|hasta|e|da|per|en|sinds|tell\s+(?:me|us)|know|remember|recall|say|need)\s+)"
+    r"|oder|bis|seit|ab|et|ou|depuis|pour|y|o|desde|hasta|e|da|per|en|sinds|tell\s+(?:me|us)|know|remember|recall|say"
+    r"|need)\s+)"
 )
 """Places at which a word such as `when` asks, in contrast to "text you when it is done"."""
 _QUESTION_FORMS = tuple(
@@ -93,46 +87,36 @@ _BIRTH = word_set("birth birthday birthdate dob geburtstag geburtsdatum naissanc
 _BORN = re.compile(r"\b(?:born|birth\w*|geboren|née?|naci\w+|nat[oa])\b", re.IGNORECASE)
 _TIME_WORDS = re.compile(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day|\b(?:january|february|march|april|may|june|july|august|september"
-    r"|october"
-    r"|november|december|tomorrow|yesterday|spring|summer|autumn|winter|montag|dienstag|mittwoch|donnerstag|freitag"
-    r"|samstag"
-    r"|sonntag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes)\b"
-    r"|\b\d{1,2}(?:st|nd|rd|th)\b|\b(?:first|second|third|fourth|fifth|\w+teenth|\w+tieth|twenty-\w+"
-    r"|thirty-\w+)\s+of\b"
-    r"|\b(?:half|quarter|twenty|ten|five)\s+(?:past|to)\b|\b(?:noon|midnight|o'clock)\b"
-    r"|\b(?:christmas|easter|halloween)\b|\b(?:next|last|this)\s+(?:week|month|year|\w+day|spring|summer|autumn"
-    r"|fall|winter)\b",
+    r"|october|november|december|tomorrow|yesterday|spring|summer|autumn|winter|montag|dienstag|mittwoch|donnerstag"
+    r"|freitag|samstag|sonntag|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles|jueves"
+    r"|viernes)\b|\b\d{1,2}(?:st|nd|rd|th)\b|\b(?:first|second|third|fourth|fifth|\w+teenth|\w+tieth|twenty-\w+"
+    r"|thirty-\w+)\s+of\b|\b(?:half|quarter|twenty|ten|five)\s+(?:past|to)\b|\b(?:noon|midnight|o'clock)\b"
+    r"|\b(?:christmas|easter|halloween)\b|\b(?:next|last|this)\s+(?:week|month|year|\w+day|spring|summer|autumn|fall"
+    r"|winter)\b|\b(?:letzte[nrsm]?|vorige[nrsm]?)\s+\w+|\b(?:dernière?|passée?|pasad[oa]|scors[oa]|passad[oa]"
+    r"|afgelopen)\b",
     re.IGNORECASE,
 )
 _GENERIC = word_set(
     "name names number no nr id code date day time year type kind address amount reference ref details data size "
-    "status "
-    "nummer datum numero nombre nom fecha data codigo codice code"
+    "status nummer datum numero nombre nom fecha data codigo codice code"
 )
 """Words of a fact's name that are also words of other facts' names."""
 _FILLERS = word_set(
-    "yes yeah yep ok okay well sure um uh hm hmm oh ah er so then think believe actually just please it's that's "
-    "he's she's "
-    "i'm is was one ones thing kind sort really pretty quite bit maybe probably hello hi thanks thank right good "
-    "great "
-    "says said should must according must've i've got have has had use using with"
+    "yes yeah yep ok okay well sure um uh hm hmm oh ah er so then think believe actually just please it's that's he's "
+    "she's i'm is was one ones thing kind sort really pretty quite bit maybe probably hello hi thanks thank right "
+    "good great says said should must according must've i've got have has had use using with"
 )
 _EVADED = re.compile(
     r"\b(?:is|are|was|it's|that's|be)\s+(?:\w+\s+)?(?:in|on|at|behind|under|with|inside|somewhere|new|old|for|too"
-    r"|long|hard|difficult"
-    r"|impossible|personal|important|necessary|required|enough|written|printed|stored|kept|up\s+to|a\s+(?:long|good"
-    r"|surprise|question))\b"
-    r"|(?<!\bi\s)(?<!\bwe\s)\b(?:has|have|keeps?)\s+(?:it|that|them|the|those|all|my|our)\b|\b(?:handles?|knows?"
-    r"|deals?|takes\s+care"
-    r"|entered|arranged"
-    r"|came\s+with|does\s+that|threw|thrown|left)\b|\b(?:what|where|how|whether)\b|\byou(?:'d|\s+would|\s+could"
-    r"|\s+should|\s+can)?\s+(?:tell|see|have|know)\b"
-    r"|\b(?:whichever|whatever|whoever|same\s+as|as\s+(?:last|always|usual)|the\s+usual|if\s+only|remember|recall)\b"
-    r"|\b(?:any|either|both|doesn't\s+matter|up\s+to\s+you|you\s+choose|surprise|gift|present|impossible|blank"
-    r"|private|personal|decid\w+"
-    r"|expert|worn|faded|scratch\w*|missing|unreadable|between|same|standard|usual|normal|question|matter|beyond"
-    r"|mystery|secret"
-    r"|own\s+business|all\s+i\s+(?:know|have|can)|only\s+thing)\b",
+    r"|long|hard|difficult|impossible|personal|important|necessary|required|enough|written|printed|stored|kept"
+    r"|up\s+to|a\s+(?:long|good|surprise|question))\b|(?<!\bi\s)(?<!\bwe\s)\b(?:has|have|keeps?)\s+(?:it|that|them"
+    r"|the|those|all|my|our)\b|\b(?:handles|knows?|deals?|takes\s+care|entered|arranged|came\s+with|does\s+that|threw"
+    r"|thrown|left)\b|\b(?:what|where|how|whether)\b|\byou(?:'d|\s+would|\s+could|\s+should|\s+can)?\s+(?:tell|see"
+    r"|have|know)\b|\b(?:whichever|whatever|whoever|same\s+as|as\s+(?:last|always|usual)|the\s+usual|if\s+only"
+    r"|remember|recall)\b|\b(?:any|either|both|doesn't\s+matter|up\s+to\s+you|you\s+choose|surprise|gift|present"
+    r"|impossible|blank|private|personal|decid\w+|expert|worn|faded|scratch\w*|missing|unreadable|between|same"
+    r"|standard|usual|normal|question|matter|beyond|mystery|secret|own\s+business|all\s+i\s+(?:know|have|can)"
+    r"|only\s+thing)\b",
     re.IGNORECASE,
 )
 """Statements of somebody who speaks of a fact and does not tell its value."""
@@ -147,25 +131,23 @@ _HEDGE = re.compile(
 """Words of somebody who tells a value without being sure."""
 _PRONOUN = re.compile(
     r"(?:\b(?:i|me|my|we|you|it|he|she|they|ich|mir|mich|da|je|j|me|moi|yo|mi|io|ik|eu|lo|si|se|l)\b|n/a|^(?:pass"
-    r"|skip|dunno|idk|tbd|tba"
-    r"|boh|hm+|hmm+|next|phew|wow|oops|none|sorry|well|surprise)$)",
+    r"|skip|dunno|idk|tbd|tba|boh|hm+|hmm+|next|phew|wow|oops|none|sorry|well|surprise)$)",
     re.IGNORECASE,
 )
 """Words of a sentence, in contrast to a name or a description without a verb, and interjections."""
 _TELLING = re.compile(
-    r"^(?:(?:yes|yeah|yep|sure|oh|well|and|so|ja|oui|s\u00ed|s\u00ec|sim)\s+)*(?:"
-    r"(?:it|that|this|he|she|they|there|the\s+\w+|my\s+[\w\s]{2,30}?|one\s+of\s+\w+)(?:'s|'re|\s+(?:is|are|was|were"
-    r"|says|would\s+be))\s+(?!\w+(?:ed|en)\b)"
-    r"|(?:i|we|he|she|they)(?:'m|'re|\s+(?:am|are))\s+(?:with|at|on|an?|using|allergic|from|in)\b"
-    r"|(?:i|we|he|she|they|it)(?:'ve|'s)?\s+(?:have|has|got|use|used|paid|bought|took|drive|own|chose)\s+"
-    r"|because\b|weil\b|parce\b|porque\b|perch\u00e9\b"
-    r"|es\s+ist\s|das\s+ist\s|c'est\s|es\s+(?:un|una|de|el|la)\s|\u00e8\s|j'ai\s|ich\s+habe\s|wir\s+haben\s|tengo\s"
-    r"|ho\s|tenho\s"
-    r"|.{0,30}\b(?:bought|used|got|ordered|paid|lost|left|saw)\s+(?:\w+\s+)?(?:at|in|from|with|via|on)\s"
-    r"|.{0,30}\bpaid\s+by\s)",
+    r"^(?:(?:yes|yeah|yep|sure|oh|well|and|so|ja|oui|s\u00ed|s\u00ec|sim)\s+)*(?:(?:it|that|this|he|she|they|there"
+    r"|the\s+\w+|my\s+[\w\s]{2,30}?|one\s+of\s+\w+)(?:'s|'re|\s+(?:is|are|was|were|says|would\s+be))\s+(?!\w+(?:ed"
+    r"|en)\b)|(?:i|we|he|she|they)(?:'m|'re|\s+(?:am|are))\s+(?:with|at|on|an?|using|allergic|from|in)\b|(?:at"
+    r"|from)\s+(?:the|an?)\s+\w+|(?:i'm|i\s+am|we're|we\s+are)\s+(?:moving|leaving|switching|going|changing)\b|(?:i"
+    r"|we|he|she|they|it)(?:'ve|'s)?\s+(?:have|has|got|use|used|paid|bought|took|drive|own|chose)\s+|because\b|weil\b"
+    r"|parce\b|porque\b|perch\u00e9\b|es\s+ist\s|das\s+ist\s|c'est\s|es\s+(?:un|una|de|el|la)\s|\u00e8\s|j'ai\s"
+    r"|ich\s+habe\s|wir\s+haben\s|tengo\s|ho\s|tenho\s|.{0,30}\b(?:bought|used|got|ordered|paid|lost|left"
+    r"|saw)\s+(?:\w+\s+)?(?:at|in|from|with|via|on)\s|.{0,30}\bpaid\s+by\s)",
     re.IGNORECASE,
 )
 """Beginnings of sentences that tell what something is."""
+MIN_STEM = 4
 MAX_BARE = 4
 """Words of an answer that is no sentence."""
 MAX_PLAIN = 10
@@ -176,12 +158,10 @@ _PARTS = re.compile(r"[?,;]\s*|\s(?:and|or|und|oder|et|ou|y|e|en|of)\s")
 MAX_ASKED = 8_000
 """Characters at the end of an agent's message in which questions are looked for."""
 _PLACE = re.compile(
-    r"^(?:in|on|at|behind|under|with|inside|next|near|written|printed|stored|kept|what|where|how|who|up\s+to|too"
-    r"|long|been|because"
-    r"|for|about|just|really|quite|impossible|difficult|personal|important|necessary|required|needed|enough|there"
-    r"|here|a\s+(?:long"
-    r"|bit|question)|your|whatever|something|my\s+(?:wife|husband|boss|accountant|mother|father|son|daughter"
-    r"|doctor))\b",
+    r"^(?:in|on|at|behind|under|with|inside|next|near|written|printed|stored|kept|what|where|how|who|up\s+to|too|long"
+    r"|been|because|for|about|just|really|quite|impossible|difficult|personal|important|necessary|required|needed"
+    r"|enough|there|here|a\s+(?:long|bit|question)|your|whatever|something|my\s+(?:wife|husband|boss|accountant"
+    r"|mother|father|son|daughter|doctor))\b",
     re.IGNORECASE,
 )
 """Beginnings of statements about a fact that do not tell its value."""
@@ -227,7 +207,7 @@ def _type_of(name: str) -> FactType:
     """Return the type of a fact by the last word of its name that has one."""
     for label in reversed(_labels(name)):
         for keys, kind in _TYPES:
-            if label in keys:
+            if _is_among(label, keys):
                 return kind
     return "other"
 
@@ -237,7 +217,12 @@ def _form_of(name: str) -> re.Pattern[str] | None:
     if any(label in _BIRTH for label in _labels(name)):
         return _BORN
     labels = [*_labels(name), *(["place"] if name.endswith("place") else [])]
-    return next((form for keys, form in _QUESTION_FORMS if any(label in keys for label in labels)), None)
+    return next((form for keys, form in _QUESTION_FORMS if any(_is_among(label, keys) for label in labels)), None)
+
+
+def _is_among(label: str, keys: Iterable[str]) -> bool:
+    """Tell whether a word is one of some words, or is put together with one as its last part: Kaufdatum."""
+    return label in keys or any(len(key) > MIN_STEM and label.endswith(key) for key in keys)
 
 
 def _is_topic(name: str, fact: Fact, facts: dict[str, Fact], view: UserView) -> bool:
