@@ -68,6 +68,12 @@ class TestPages:
         assert page.locator("h1").inner_text().startswith("refund-0")
         assert watched.outside(viewer.address) == []
 
+    def test_a_folder_named_as_a_dot_is_shown_by_its_name(self, watched: Watched, viewer: Served) -> None:
+        page = watched.open(viewer.address)
+        name = "async (command) => (await import('/static/format.js')).executionName(command)"
+        assert page.evaluate(name, {"paths": [".", "b.eval.yaml"], "folder": "/home/shop"}) == "shop b.eval.yaml"
+        assert page.evaluate(name, {"paths": ["."], "folder": None}) == "."
+
     def test_failures_are_grouped_and_lead_to_their_runs(self, watched: Watched, viewer: Served) -> None:
         page = watched.open(f"{viewer.address}#/executions/last")
         page.wait_for_selector(".groups")

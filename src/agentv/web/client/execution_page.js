@@ -1,6 +1,6 @@
 // One execution: numbers, failure groups, charts, and the table of cases and runs.
 import { announce, fill, h, pageLink, problemBox } from "./dom.js";
-import { callCount, cost, count, duration, intervalText, percent, plural, score, time, tokens } from "./format.js";
+import { callCount, cost, count, duration, executionName, intervalText, percent, plural, score, time, tokens } from "./format.js";
 import { histogram, rateBar } from "./charts.js";
 import { listStatus } from "./file_source.js";
 import { verdictChip } from "./diff.js";
@@ -85,7 +85,7 @@ class ExecutionPage {
 
   drawHead() {
     const row = this.execution;
-    const what = row.command?.rescored ? `rescore ${row.command.rescored}` : (row.command?.paths || []).join(" ");
+    const what = executionName(row.command);
     const flaky = row.summary?.repeats?.flaky;
     const tile = (/** @type {string} */ name, /** @type {any} */ value, /** @type {any} */ note = null) => h("div", { class: "tile" }, h("span", { class: "quiet" }, name), h("span", { class: "tile-value" }, value), note ? h("span", { class: "quiet small" }, note) : null);
     const progress = row.status === "running" ? h("progress", { max: row.planned || 1, value: row.runs, "aria-label": "Progress" }) : null;

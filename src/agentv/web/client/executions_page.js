@@ -1,6 +1,6 @@
 // The list of executions, with a trend line for each eval.
 import { fill, h, pageLink, problemBox } from "./dom.js";
-import { cost, count, duration, intervalText, percent, plural, time, tokens } from "./format.js";
+import { cost, count, duration, executionName, intervalText, percent, plural, time, tokens } from "./format.js";
 import { rateBar, trend } from "./charts.js";
 import { verdictChip } from "./diff.js";
 import { VirtualList } from "./list.js";
@@ -82,7 +82,7 @@ function trendLines(executions) {
  */
 function executionRow(row, chosen, onChoose, isReport) {
   const cell = (/** @type {string} */ name, /** @type {any} */ ...content) => h("span", { role: "cell", class: name }, content);
-  const what = row.command?.rescored ? `rescore ${row.command.rescored}` : (row.command?.paths || []).join(" ");
+  const what = executionName(row.command);
   const box = h("input", { type: "checkbox", "aria-label": `Choose ${row.id}`, onchange: (/** @type {any} */ event) => { event.target.checked ? chosen.add(row.id) : chosen.delete(row.id); onChoose(); } });
   if (box instanceof HTMLInputElement) box.checked = chosen.has(row.id);
   const rate = row.pass_rate === null ? h("span", { class: "quiet" }, "nothing measured") : [rateBar(row), h("span", { class: "number" }, percent(row.pass_rate), " ", h("span", { class: "quiet" }, intervalText(row.pass_rate_interval)))];

@@ -92,3 +92,13 @@ export function measure(name, value) {
   if (name === "pass_rate") return percent(value);
   return count(Math.round(value * 10) / 10);
 }
+
+/**
+ * The name of an execution: what it evaluated; a folder that was named as `.` by its own name.
+ * @param {any} command
+ */
+export function executionName(command) {
+  if (command?.rescored) return `rescore ${command.rescored}`;
+  const folder = String(command?.folder || "").split(/[\\/]/).filter(Boolean).pop();
+  return (command?.paths || []).map((/** @type {string} */ path) => (path === "." && folder) || path).join(" ");
+}
