@@ -8,8 +8,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agentv.formats.reader import decode_response, decode_response_json
+from agentv.formats import reader, usage
+from agentv.formats.fields import Report
+from agentv.formats.reader import decode_response, decode_response_json, detect_conversation, detect_reply
 from agentv.jsonio import dump_json, parse_json
+from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse
 from tests.support import strategies
 from tests.support.examples import examples
@@ -72,3 +75,50 @@ def test_messages_and_events_that_were_stored_are_read_the_same_again(reply: dic
 @given(st.dictionaries(strategies.words, strategies.values) | st.lists(strategies.values))
 def test_no_object_or_list_is_refused(reply: Any) -> None:
     assert isinstance(decode_response(reply), ProviderResponse)
+
+
+NAMES = sorted(reader.NAMING - {"messages"})
+PLAIN = st.sampled_from(["v", "", "error", "assistant", '{"a": 1}', "é", "\ud800", 3, -1, 1.5, True, None])
+
+
+@CHECK
+@given(
+    st.dictionaries(st.sampled_from(NAMES), PLAIN, min_size=1, max_size=4),
+    strategies.openai_conversations | st.just([{"role": "assistant", "content": "a", "name": "bob"}]),
+)
+def test_messages_with_ids_and_times_beside_them_are_read_the_same_fast_and_slowly(
+    fields: dict[str, Any], messages: list[dict[str, Any]]
+) -> None:
+    value = {**fields, "messages": messages}
+    prompt = [Message(role="user", content="q")]
+    found = detect_conversation(value), detect_reply(value), detect_reply(value, prompt)
+    with patch("agentv.formats.reader._RegistryReader._read_named", lambda *_: None):
+        assert found == (detect_conversation(value), detect_reply(value), detect_reply(value, prompt))
+
+
+PLACES = sorted({
+    place
+    for shape in usage.SHAPES
+    for places in (shape.marks, *shape.counts.values(), *shape.added.values())
+    for place in places
+} | {"metadata", "service_tier", "server_tool_use.web_search_requests", "costUsd"})  # fmt: skip
+COUNTS: st.SearchStrategy[Any] = st.one_of(
+    st.integers(0, 300), st.sampled_from([None, -1, 1.0, 1.5, "3", True, 2**64, [], {}])
+)
+
+
+@CHECK
+@given(st.dictionaries(st.sampled_from(PLACES), COUNTS, max_size=7))
+def test_token_counts_are_read_the_same_fast_and_slowly(counts: dict[str, Any]) -> None:
+    data: dict[str, Any] = {}
+    for place, count in counts.items():
+        key, _, inner = place.partition(".")
+        if not inner:
+            data[key] = count
+        elif isinstance(data.setdefault(key, {}), dict):
+            data[key][inner] = count
+    quick, slow = Report(), Report()
+    found = usage.read_usage(data, ("u",), quick)
+    with patch("agentv.formats.usage._plain_keys", lambda _: None):
+        assert found == usage.read_usage(data, ("u",), slow)
+    assert (quick.warnings, quick.server_tool_uses) == (slow.warnings, slow.server_tool_uses)

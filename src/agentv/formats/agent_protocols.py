@@ -32,6 +32,8 @@ _WRAPPERS = {
     "artifact_update": "artifact",
 }
 """Keys that name the kind of an event in version 1.0."""
+_PARTS = frozenset(("status", "parts", "artifact"))
+"""Keys of which each kind of event has one."""
 _KINDS = {"task": "task", "message": "message", "status-update": "status", "artifact-update": "artifact"}
 _FAILED = frozenset(("failed", "rejected", "canceled", "cancelled"))
 _STATE = "task_state_"
@@ -56,6 +58,8 @@ def _event(value: Any) -> _A2AEvent | None:
         if key in _WRAPPERS and isinstance(inner, OBJECT):
             event = _A2AEvent(_WRAPPERS[key], inner)
             return event if _fits(event) else None
+    if _PARTS.isdisjoint(value):
+        return None
     kind = value.get("kind")
     kinds = [_KINDS[kind]] if isinstance(kind, str) and kind in _KINDS else ["task", "message", "artifact", "status"]
     return next((event for event in (_A2AEvent(item, value) for item in kinds) if _fits(event)), None)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.formats.detect import is_message
+from agentv.formats.detect import are_messages, is_message
 from agentv.formats.fields import OBJECT, is_call_key, is_list, objects_in, texts_under
 from agentv.formats.langchain import list_field, unwrap_langchain
 from agentv.formats.messages import is_langchain
@@ -366,7 +366,8 @@ def _is_state(value: Any) -> bool:
 
 
 def _holds_messages(items: Any) -> bool:
-    return is_list(items) and any(item.detect(items) for item in reply_formats())
+    # Nearly all lists have messages with roles, which needs no look at all formats.
+    return is_list(items) and (are_messages(items) or any(item.detect(items) for item in reply_formats()))
 
 
 def _detect(value: Any) -> bool:

@@ -7,9 +7,10 @@ looked up in the table of formats (`agentv.registry.FORMATS`), and all places th
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from types import NoneType
 from typing import Any, NamedTuple
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from agentv.errors import AgentVError, FormatError
 from agentv.formats.canonical import read_calls, read_plain
@@ -25,7 +26,7 @@ from agentv.formats.streams import AssembledStream, StreamEvent, add_stream_find
 from agentv.formats.ui_streams import read_data_stream
 from agentv.formats.unread import with_unread, with_unread_fields
 from agentv.formats.usage import lift_usage
-from agentv.jsonio import dump_json, parse_json, parse_with_hooks, scrub, scrub_text
+from agentv.jsonio import dump_json, has_surrogates, parse_json, parse_with_hooks, scrub, scrub_text
 from agentv.model.conversation import Message, ToolCall
 from agentv.model.response import ProviderResponse, Unread
 from agentv.protocols import ReplyFormat
@@ -45,6 +46,13 @@ _MESSAGES = re.compile(rf'\[\s*\{{[^{{]*?"(?:role|type)"\s*:\s*"(?:{"|".join(_RO
 _WEAK_SHAPES = frozenset((TEXT_SHAPE, UNKNOWN_SHAPE, "message", "messages", "error", "log", "stream", *TEXT_KEYS))
 """Shapes that are not accepted as a reply when they are found in the middle of a text."""
 _CONTAINERS = frozenset((dict, list, tuple))
+NAMING = frozenset((
+    *("messages", "id", "uuid", "session_id", "sessionId", "conversation_id", "conversationId", "thread_id", "run_id"),
+    *("case_id", "user_id", "userId", "model", "timestamp", "time", "date", "created_at", "createdAt", "started_at"),
+    *("startedAt", "ended_at", "endedAt", "updated_at", "updatedAt", "title", "source", "split", "score", "language"),
+))  # fmt: skip
+"""Keys of a stored conversation that no format is recognised by, if their values are texts or numbers."""
+_PLAIN_TYPES = frozenset((int, float, bool, NoneType))
 _PREFIX_LENGTH = 10_000
 """Number of leading characters that are searched for the first keys of a reply."""
 
@@ -262,7 +270,7 @@ class _RegistryReader:
     def detect(self, value: Any) -> DetectedReply:
         """Read a reply and detect its shape."""
         if type(value) in _CONTAINERS:
-            return self._detect_quickly(value) or self._detect_data(value)
+            return self._read_named(value) or self._detect_quickly(value) or self._detect_data(value)
         if isinstance(value, ProviderResponse):
             return DetectedReply("agentv", normalize_user_reply(value))
         if isinstance(value, (str, bytes, bytearray, memoryview)):
@@ -347,6 +355,27 @@ class _RegistryReader:
         if items is value and messages and not are_messages(messages):
             return None
         return DetectedReply("agentv" if declared else "messages", self._read_plain(messages, declared=declared))
+
+    def _read_named(self, value: Any) -> DetectedReply | None:
+        """Read messages with ids and times beside them; return `None` for any other value."""
+        if type(value) is not dict or len(value) == 1 or type(value.get("messages")) is not list:
+            return None
+        if not value.keys() <= NAMING:
+            return None
+        fields = {key: item for key, item in value.items() if key != "messages"}
+        if not all(map(_is_plain_value, fields.values())):
+            return None
+        thread_id = fields.pop("thread_id", None)
+        messages = read_plain(value["messages"])
+        if not isinstance(thread_id, (str, NoneType)) or not messages or _may_be_ag2(messages):
+            return None
+        if not are_messages(messages):
+            return None
+        response = self._read_plain(messages, declared=False)
+        # This value is not shared yet.
+        force_setattr(response, "metadata", fields or None)
+        force_setattr(response, "thread_id", thread_id)
+        return DetectedReply("messages", response)
 
     def _read_plain(self, messages: tuple[Message, ...], *, declared: bool) -> ProviderResponse:
         new = self._new_part(messages, declared=declared)
@@ -451,6 +480,12 @@ class _RegistryReader:
         if before.tokens_usage is None:
             return response
         return replace(response, tokens_usage=None, warnings=(*response.warnings, _USAGE_UNKNOWN))
+
+
+def _is_plain_value(value: Any) -> bool:
+    """Return whether a value is a text, a number, a boolean or null, and needs no cleaning."""
+    kind = type(value)
+    return (kind is str and not has_surrogates(value)) or kind in _PLAIN_TYPES
 
 
 def _may_be_ag2(messages: tuple[Message, ...]) -> bool:

@@ -124,7 +124,16 @@ _KINDS: tuple[tuple[Callable[[Any], bool], str, str], ...] = (
 """The detector, the name and the advice for each export."""
 
 
+_KEYS = frozenset((
+    *("resourceSpans", "resource_spans", "traceID", "traceId", "trace_id", "info", "observations", "run_type", "eval"),
+    *("attributes", "request_body", *_SPAN_LISTS),
+))  # fmt: skip
+"""Keys of which each kind of export has at least one."""
+
+
 def _detect(value: Any) -> bool:
+    if all(map(_KEYS.isdisjoint, _objects(value))):
+        return False
     return any(detect(value) for detect, _, _ in _KINDS)
 
 

@@ -39,6 +39,8 @@ MAX_NODES = 200_000
 _PLAIN_ROLES = frozenset(("assistant", "user", "system", "developer"))
 WITHOUT_NAME = "a call without a name"
 _TEXTS = frozenset((str, type(None)))
+_LEAVES = frozenset((str, int, float, bool, type(None)))
+_FINISH = frozenset(FINISH_KEYS)
 _RESULT_ROLES = frozenset(("tool", "function"))
 _OWN_METADATA = frozenset(("thinking", "malformed", "shape", "agentv"))
 """Metadata keys that are written by this package and hold nothing unread."""
@@ -52,12 +54,15 @@ _PAYLOADS = frozenset(("type", "id", "data", "value", "content", "summary", "ann
 _SCHEMA_KEYS = frozenset(("properties", "$schema", "$defs", "additional_properties", "any_of", "all_of", "one_of"))
 _SCHEMA_TYPES = frozenset(("object", "array", "string", "number", "integer", "boolean", "null"))
 _NAMED_KEYS = 5
+_CALL_NAMES = frozenset(NAME_KEYS)
+_CALL_PARTS = frozenset((*INPUT_KEYS, *CALL_ID_KEYS, "function"))
+"""Keys of which an object that looks like a call has one each."""
 
 
 def with_unread(response: ProviderResponse, prompt: Sequence[Message] = ()) -> ProviderResponse:
     """Return the reply with all places that were not understood; `prompt` holds the messages of the request."""
     messages = response.output_messages or ()
-    if response.metadata is None and not response.unread and _are_plain(messages):
+    if not response.unread and _is_flat(response.metadata) and _are_plain(messages):
         return response
     places = list(response.unread)
     known = _CallIndex([call for message in messages for call in message.tool_calls], prompt)
@@ -131,6 +136,13 @@ def _limit_places(places: Iterable[Unread]) -> tuple[Unread, ...]:
         return limited
     more = Unread(path="reply", reason=f"{len(limited) - MAX_PLACES + 1} more places were not understood")
     return (*limited[: MAX_PLACES - 1], more)
+
+
+def _is_flat(metadata: Mapping[Any, Any] | None) -> bool:
+    """Return whether metadata has neither lists and objects nor a finish reason."""
+    if metadata is None:
+        return True
+    return _FINISH.isdisjoint(metadata) and _LEAVES.issuperset(map(type, metadata.values()))
 
 
 def _are_plain(messages: Sequence[Message]) -> bool:
@@ -348,6 +360,8 @@ def _as_call(value: Mapping[Any, Any], *, any_id: bool = False) -> _FoundCall | 
 
     With `any_id` the id alone is sufficient, as for a result under a key that holds only results.
     """
+    if not any_id and (_CALL_NAMES.isdisjoint(value) or _CALL_PARTS.isdisjoint(value)):
+        return None
     inner = value.get("function")
     if isinstance(inner, OBJECT):
         nested = _as_call(inner)

@@ -119,7 +119,8 @@ _LEGACY = _UsageShape(
     frozenset(("input", "output")),
     {"input_tokens": ("input",), "output_tokens": ("output",), "total_tokens": ("total",)},
 )
-_SHAPES = (_OPENAI_CHAT, _AGENT_FRAMEWORK, _GEMINI, _INTERACTIONS, _ANTHROPIC, _OURS, _LEGACY)
+SHAPES = (_OPENAI_CHAT, _AGENT_FRAMEWORK, _GEMINI, _INTERACTIONS, _ANTHROPIC, _OURS, _LEGACY)
+"""All shapes, in the order in which they are looked for."""
 
 
 def decode_usage(data: Any, path: str = "tokens_usage", warnings: list[str] | None = None) -> TokensUsage | None:
@@ -138,12 +139,23 @@ def read_usage(data: Any, path: Path, report: Report) -> tuple[TokensUsage | Non
     if not isinstance(data, OBJECT):
         report.warn_invalid(path, "an object", data)
         return None, False
+    keys = _plain_keys(data) if type(data) is dict else None
+    if keys is None:
+        return _read_counts(data, path, report)
+    plan = _plans.get(keys)
+    if plan is None:
+        plan = _plans[keys] = _plan(data)
+        if len(_plans) > _MAX_PLANS:
+            _plans.clear()
+    return plan.read(data) if plan else _read_counts(data, path, report)
+
+
+def _read_counts(data: Mapping[Any, Any], path: Path, report: Report) -> tuple[TokensUsage | None, bool]:
+    """Read token counts of any form, one by one."""
     reported = _ReportedCounts(data, path, report)
     report.server_tool_uses += reported.server_tool_uses
-    for shape in _SHAPES:
-        if not shape.marks.isdisjoint(reported.values):
-            break
-    else:
+    shape = _shape_of(reported)
+    if shape is None:
         return None, not reported.values
     counts = {name: reported.first(places) for name, places in shape.counts.items()}
     for name, places in shape.added.items():
@@ -158,6 +170,83 @@ def read_usage(data: Any, path: Path, report: Report) -> tuple[TokensUsage | Non
         reported.unread.add("metadata")
         metadata = None
     return finish_usage(counts, metadata), not reported.unread
+
+
+def _shape_of(reported: "_ReportedCounts") -> _UsageShape | None:
+    return next((shape for shape in SHAPES if not shape.marks.isdisjoint(reported.values)), None)
+
+
+_Keys = tuple[str | tuple[str, tuple[str, ...]], ...]
+_MAX_PLANS = 1000
+_LARGEST = 2**63
+
+
+class _UsagePlan(NamedTuple):
+    """The places of the counts in usage with the same keys, all of whose values are counts."""
+
+    shape: _UsageShape
+    places: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
+    """For each of our counts the paths of those that add up to it."""
+    is_complete: bool
+
+    def read(self, data: Mapping[str, Any]) -> tuple[TokensUsage | None, bool]:
+        """Read the counts of usage with the keys of this plan."""
+        counts: dict[str, int | None] = {}
+        for name, paths in self.places:
+            total = None
+            for path in paths:
+                count = data[path[0]] if len(path) == 1 else data[path[0]][path[1]]
+                total = count if total is None else total + count
+            counts[name] = total
+        if self.shape is _OPENAI_CHAT:
+            counts = _with_reasoning(counts)
+        return finish_usage(counts), self.is_complete
+
+
+_plans: dict[_Keys, _UsagePlan | None] = {}
+
+
+def _plain_keys(data: dict[Any, Any]) -> _Keys | None:
+    """Return the keys of usage without those of null; `None` if not all of its values are counts."""
+    keys: list[str | tuple[str, tuple[str, ...]]] = []
+    for key, value in data.items():
+        if type(key) is not str or key == "metadata":
+            return None
+        if _is_plain_count(value):
+            keys.append(key)
+        elif type(value) is dict:
+            inner = tuple([part for part, count in value.items() if count is not None])
+            if not all(type(part) is str and _is_plain_count(value[part]) for part in inner):
+                return None
+            keys.append((key, inner))
+        elif value is not None:
+            return None
+    return tuple(keys)
+
+
+def _is_plain_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < _LARGEST
+
+
+def _plan(data: Mapping[str, Any]) -> _UsagePlan | None:
+    """Return the plan for usage with the keys of this one; `None` if it needs more than the places of the counts."""
+    report = Report()
+    reported = _ReportedCounts(data, (), report)
+    shape = _shape_of(reported)
+    if shape is None or any(place.partition(".")[0] in SERVER_TOOL_USES for place in reported.values):
+        return None
+    places: dict[str, list[str]] = {}
+    for name, own in shape.counts.items():
+        places[name] = [place for place in own if place in reported.values][:1]
+    read = {place for found in places.values() for place in found}
+    for name, more in shape.added.items():
+        added = [place for place in more if place in reported.values]
+        read.update(added)
+        places[name] += added if places[name] else ()
+    if any(type(reported.values[place][1]) is not int for place in read):
+        return None
+    paths = [(name, tuple([reported.values[place][0] for place in found])) for name, found in places.items()]
+    return _UsagePlan(shape, tuple(paths), read.issuperset(reported.unread))
 
 
 def _with_reasoning(counts: dict[str, int | None]) -> dict[str, int | None]:

@@ -61,14 +61,15 @@ def iter_records(
         if len(first) == 1 and first[0].data.lstrip()[:1] == b"[":
             yield from elements_of(first[0].data, file.name)  # a list that was written without line breaks
             return
-        for line in chain(first, lines):
-            place = f"{file.name}:{line.number}"
-            if not line.data:
+        name = file.name
+        for number, data, _ in chain(first, lines):
+            place = f"{name}:{number}"
+            if not data:
                 sink.skip(place, "the line is longer than 512 MB")
                 if lost is not None:
                     lost.append(place)
             else:
-                yield TraceRecord(place, line.data)
+                yield TraceRecord(place, data)
         return
     yield from elements_of(file.document(), file.name)
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.support.trace_files import opencode
 from tests.support.traces import calls, read_one, read_traces, results, write_lines
 
 TIME = {"created": 1_777_629_600_000, "completed": 1_777_629_603_000}
@@ -71,3 +72,10 @@ def test_messages_that_a_chat_of_gemini_cli_sets_anew_are_read(tmp_path: Path) -
     lines = [{"sessionId": "s", "projectHash": "h"}, messages[0], {"$set": {"messages": messages}}]
     session = read_one(write_lines(tmp_path / "s.jsonl", lines))
     assert (calls(session), session.turns) == ([("delete_all", {})], 1)
+
+
+def test_events_of_opencode_that_begin_within_a_step_are_the_end_of_a_longer_session(tmp_path: Path) -> None:
+    values = opencode()
+    whole = read_one(write_lines(tmp_path / "whole.jsonl", values))
+    (place,) = read_one(write_lines(tmp_path / "end.jsonl", values[5:])).response.unread
+    assert (whole.response.unread, place.path) == ((), f"{tmp_path / 'end.jsonl'}:1")

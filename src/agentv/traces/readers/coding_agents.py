@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from agentv.formats.fields import is_count, objects_in
+from agentv.formats.fields import MISSING_CALLS, is_count, objects_in
 from agentv.formats.reader import detect_conversation
+from agentv.model.response import Unread
 from agentv.protocols.traces import TraceFormat
 from agentv.traces.readers.lines import iter_placed, time_range, with_line_places, working_time
 from agentv.traces.readers.opencode_storage import has_session_file, read_storage, storage_kind
@@ -272,7 +273,18 @@ def _read_opencode(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterat
         model = next((text for info in reversed(infos) if (text := text_of(info.get("modelID")))), None)
         if len(items) != len(group.values):
             group.places = [group.places[0]] * len(items)
-        yield with_lost_records(_session(items, name, group, OPENCODE, model=model, times=times or group.values), lost)
+        session = _session(items, name, group, OPENCODE, model=model, times=times or group.values)
+        yield with_lost_records(_with_beginning(session, group), lost)
+
+
+def _with_beginning(session: Session, group: _Group) -> Session:
+    """Return a session of events; one that does not begin with a step is the end of a longer one."""
+    parts = zip(group.values, group.places, strict=False)  # a document has the place of its file
+    first, place = next(((value, at) for value, at in parts if isinstance(value.get("part"), dict)), ({}, ""))
+    if first.get("type", "step_start") == "step_start":
+        return session
+    lost = Unread(path=place, reason=f"the lines before it are not there, {MISSING_CALLS}")
+    return replace(session, response=replace(session.response, unread=(*session.response.unread, lost)))
 
 
 def _detector(is_value: Callable[[Any], bool]) -> Callable[[TraceSample], bool]:

@@ -34,15 +34,15 @@ def iter_placed(
     file: TraceSource, sink: TraceSink, *, as_lines: bool, lost: list[str] | None = None
 ) -> Iterator[tuple[str, Any]]:
     """Yield the values of a file with their places."""
-    for record in iter_records(file, sink, as_lines=as_lines, lost=lost):
+    for place, data in iter_records(file, sink, as_lines=as_lines, lost=lost):
         try:
-            value = parse_record(record.data)
+            value = parse_record(data)
         except PARSE_ERRORS as error:
-            sink.skip(record.place, describe_error(error))
+            sink.skip(place, describe_error(error))
             if lost is not None:
-                lost.append(record.place)
+                lost.append(place)
             continue
-        yield record.place, value
+        yield place, value
 
 
 def time_range(lines: Sequence[Mapping[str, Any]], key: str = "timestamp") -> tuple[int, int]:

@@ -31,6 +31,9 @@ MAX_VALUE_DEPTH = 32
 _MAX_DIGITS = 25
 _MIN_NS, _END_NS = 10**17, 2**63
 """Range of numbers that are nanoseconds since 1970."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LONGEST_TIME = 40
+"""Length of the longest texts that are kept with the time that they tell."""
 _NS_PER_S, _NS_PER_MS, _NS_PER_US = 1_000_000_000, 1_000_000, 1_000
 _MAX_KEYS, _MAX_KEY = 4096, 128
 """Number and length of the names of attributes that are remembered."""
@@ -69,7 +72,7 @@ def read_time(value: Any) -> int:
         if value.isdigit() and value.isascii():
             number = int(value) if len(value) <= _MAX_DIGITS else 0
             return number if _MIN_NS <= number < _END_NS else _scale(number)
-        return _iso_time(value)
+        return _iso_time(value) if len(value) <= _LONGEST_TIME else _iso_time.__wrapped__(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return 0
     if isinstance(value, float):
@@ -89,6 +92,7 @@ def _scale(number: int) -> int:
     return number if number < _END_NS else 0
 
 
+@lru_cache(maxsize=4096)  # most times are read two or three times
 def _iso_time(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text.strip())
@@ -96,7 +100,7 @@ def _iso_time(text: str) -> int:
         return 0
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     try:
-        delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+        delta = moment - _EPOCH
     except (OverflowError, ValueError):
         return 0
     whole = (delta.days * 86_400 + delta.seconds) * _NS_PER_S + delta.microseconds * _NS_PER_US
