@@ -46,6 +46,16 @@ def test_a_document_or_a_list_is_read_as_lines_are(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ALL)
+def test_a_list_in_one_line_is_read_as_its_elements(name: str, tmp_path: Path) -> None:
+    values = ALL[name]()
+    path = tmp_path / "s1.json"
+    path.write_text(json.dumps(values))
+    assert calls(read_one(path)) == CALLS
+    path.write_text(f"{json.dumps(values[:1])}\n{json.dumps(values[1:])}\n")
+    assert calls(read_one(path)) == CALLS
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_a_broken_line_is_reported_and_makes_calls_unknown(name: str, tmp_path: Path) -> None:
     values = [json.dumps(value) for value in ALL[name]()]
     path = tmp_path / "s1.jsonl"

@@ -79,10 +79,8 @@ def sample_of(name: str, head: bytes) -> TraceSample:
 
 
 def _listed(values: list[Any]) -> list[Any]:
-    """Return the elements of a list in place of it, if it is the only value."""
-    if len(values) == 1 and isinstance(values[0], list):
-        return values[0][:_MAX_VALUES]
-    return values
+    """Return the elements of lists in place of them."""
+    return [item for value in values for item in (value if isinstance(value, list) else (value,))][:_MAX_VALUES]
 
 
 def _parse(text: str) -> Any:

@@ -24,6 +24,8 @@ HEAD_BYTES = 64 * 1024
 """Number of bytes that detection reads."""
 MAX_DOCUMENT = 512 * 1024 * 1024
 """Size of the largest JSON document or line that is read."""
+ADVICE = "write it as JSON Lines, with one trace, batch or session in each line (`jq -c '.[]' FILE > FILE.jsonl`)"
+"""What to do about a document that is too large."""
 GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
 STDIN = "-"
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".pb", ".bin", ".otlp", ".eval", ".gz", ".zst", ".log", ".txt", ".csv")
@@ -110,10 +112,7 @@ class TraceFile:
         with self.open() as stream:
             data = stream.read(MAX_DOCUMENT + 1)
         if len(data) > MAX_DOCUMENT:
-            msg = (
-                f"one JSON document of more than {MAX_DOCUMENT // 1024 // 1024} MB is not read: write it as JSON Lines,"
-                " with one trace, batch or session in each line (`jq -c '.[]' FILE > FILE.jsonl`)"
-            )
+            msg = f"one JSON document of more than {MAX_DOCUMENT // 1024 // 1024} MB is not read: {ADVICE}"
             raise FormatError(msg)
         return data.removeprefix(b"\xef\xbb\xbf")
 

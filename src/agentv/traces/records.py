@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from agentv.errors import FormatError
 from agentv.jsonio import dump_json, parse_json
+from agentv.traces.files import ADVICE, MAX_DOCUMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 _items = msgspec.json.Decoder(list[Raw]).decode
 _decode = msgspec.json.Decoder().decode
 _MAX_DETAIL, _MAX_ADVICE = 120, 400
+TOO_LONG = f"it is longer than {MAX_DOCUMENT // 1024 // 1024} MB and is not read: {ADVICE}"
+"""Reason why a line is not read."""
 PARSE_ERRORS = (ValueError, RecursionError)
 """Errors of data that is not what it should be; errors of the parsers are among them."""
 
@@ -65,7 +68,7 @@ def iter_records(
         for number, data, _ in chain(first, lines):
             place = f"{name}:{number}"
             if not data:
-                sink.skip(place, "the line is longer than 512 MB")
+                sink.skip(place, TOO_LONG)
                 if lost is not None:
                     lost.append(place)
             else:
@@ -87,9 +90,11 @@ def elements_of(data: bytes, name: str) -> Iterator[TraceRecord]:
         yield TraceRecord(f"{name}[{index}]", item)
 
 
-def flat_records(file: TraceSource, sink: TraceSink, *, as_lines: bool) -> Iterator[TraceRecord]:
-    """Yield the records of a file; a line that is a list stands for its elements."""
-    for record in iter_records(file, sink, as_lines=as_lines):
+def flat_records(
+    file: TraceSource, sink: TraceSink, *, as_lines: bool, lost: list[str] | None = None
+) -> Iterator[TraceRecord]:
+    """Yield the records of a file; a line that is a list, such as a whole document, stands for its elements."""
+    for record in iter_records(file, sink, as_lines=as_lines, lost=lost):
         if not (isinstance(record.data, bytes) and record.data[:1] == b"["):
             yield record
             continue
@@ -97,6 +102,8 @@ def flat_records(file: TraceSource, sink: TraceSink, *, as_lines: bool) -> Itera
             yield from elements_of(record.data, record.place)
         except PARSE_ERRORS as error:
             sink.skip(record.place, describe_error(error))
+            if lost is not None:
+                lost.append(record.place)
 
 
 def _as_list(value: Any) -> list[Any]:

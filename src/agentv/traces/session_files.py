@@ -21,7 +21,7 @@ from agentv.model.request import Case
 from agentv.model.response import ProviderResponse, Unread
 from agentv.model.session import Session
 from agentv.protocols.traces import TraceFormat
-from agentv.traces.records import describe_error, iter_records, parse_record
+from agentv.traces.records import describe_error, flat_records, parse_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -149,7 +149,7 @@ def _detect(sample: TraceSample) -> bool:
 
 
 def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Session]:  # noqa: FBT001 - of the protocol
-    for record in iter_records(file, sink, as_lines=is_lines):
+    for record in flat_records(file, sink, as_lines=is_lines):
         try:
             value = parse_record(record.data)
             if not _is_session(value):
@@ -202,7 +202,7 @@ def _detect_export(sample: TraceSample) -> bool:
 
 
 def _read_export(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Session]:  # noqa: FBT001 - of the protocol
-    for number, record in enumerate(iter_records(file, sink, as_lines=is_lines), 1):
+    for number, record in enumerate(flat_records(file, sink, as_lines=is_lines), 1):
         try:
             schema = _schema(parse_record(record.data))
             if schema in RUN_SCHEMAS:

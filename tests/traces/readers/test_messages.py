@@ -95,3 +95,27 @@ def test_a_lost_event_makes_calls_unknown(tmp_path: Path) -> None:
     path.write_text("\n".join([json.dumps(ITEMS[0]), '{"type": "function_ca', json.dumps(ITEMS[3])]), encoding="utf-8")
     session = read_one(path)
     assert session.response.unread
+
+
+def test_a_line_may_be_a_conversation_a_list_of_them_or_events(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": [{"type": "text", "text": "1?"}]}, {"role": "assistant", "content": "2"}]
+    (first, second), _ = read_traces(write_lines(tmp_path / "lists.jsonl", [said, said]))
+    assert [len(each.messages) for each in (first, second)] == [2, 2]
+    records = [{"id": name, "messages": said} for name in ("a", "b")]
+    for values in ([records], [[said, said]], [records[:1], records[1:]]):
+        sessions, _ = read_traces(write_lines(tmp_path / "one.jsonl", values))
+        assert [len(each.messages) for each in sessions] == [2, 2]
+
+
+def test_messages_of_pydantic_ai_have_parts_and_a_kind_in_place_of_a_role(tmp_path: Path) -> None:
+    call = {"part_kind": "tool-call", "tool_name": "add", "args": {"n": 1}, "tool_call_id": "c1"}
+    messages = [
+        {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "1?"}]},
+        {"kind": "response", "parts": [call]},
+        {"kind": "request", "parts": [{**call, "part_kind": "tool-return", "content": 2}]},
+    ]
+    path = tmp_path / "messages.json"
+    path.write_text(json.dumps(messages))
+    assert calls(read_one(path)) == [("add", {"n": 1})]
+    path.write_text(json.dumps(messages, indent=1))
+    assert calls(read_one(path)) == [("add", {"n": 1})]

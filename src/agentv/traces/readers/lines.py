@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from agentv.model.response import Unread
-from agentv.traces.records import PARSE_ERRORS, describe_error, iter_records, parse_record
+from agentv.traces.records import PARSE_ERRORS, describe_error, flat_records, iter_records, parse_record
 from agentv.traces.spans.values import read_time
 
 if TYPE_CHECKING:
@@ -24,17 +24,15 @@ _LISTS = ("events", "lines")
 _NS_PER_MS = 1_000_000
 
 
-def iter_values(file: TraceSource, sink: TraceSink, *, as_lines: bool, lost: list[str] | None = None) -> Iterator[Any]:
-    """Yield the values of a file; a record that cannot be parsed is reported, and its place added to `lost`."""
-    for _, value in iter_placed(file, sink, as_lines=as_lines, lost=lost):
-        yield value
-
-
 def iter_placed(
-    file: TraceSource, sink: TraceSink, *, as_lines: bool, lost: list[str] | None = None
+    file: TraceSource, sink: TraceSink, *, as_lines: bool, lost: list[str] | None = None, with_lists: bool = False
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the values of a file with their places."""
-    for place, data in iter_records(file, sink, as_lines=as_lines, lost=lost):
+    """Yield the values of a file with their places; one that cannot be parsed is reported, and its place is lost.
+
+    A line that is a list stands for its elements, unless `with_lists` says that a list is a value.
+    """
+    records = iter_records if with_lists else flat_records
+    for place, data in records(file, sink, as_lines=as_lines, lost=lost):
         try:
             value = parse_record(data)
         except PARSE_ERRORS as error:

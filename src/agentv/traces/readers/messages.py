@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from agentv.formats.detect import is_message
 from agentv.formats.reader import UNKNOWN_SHAPE, detect_conversation
 from agentv.protocols.traces import TraceFormat, TraceSample
 from agentv.traces.readers.lines import iter_placed
@@ -37,7 +38,7 @@ def _is_message(value: Any) -> bool:
         return False
     if isinstance(value.get("kind"), str) and isinstance(value.get("parts"), list):  # of pydantic-ai
         return True
-    return isinstance(value.get("role"), str) and any(key in value for key in ("content", "tool_calls", "parts"))
+    return is_message(value)
 
 
 def _is_event(value: Any) -> bool:
@@ -54,6 +55,11 @@ def _is_conversation(value: Any) -> bool:
     return any(isinstance(value.get(key), (list, dict)) for key in keys)
 
 
+def _are_conversations(values: list[Any]) -> bool:
+    """Return whether a list holds conversations, and is not one itself."""
+    return bool(values) and not any(map(_is_message, values)) and _is_conversation(values[0])
+
+
 def _detect(sample: TraceSample) -> bool:
     values = sample.values
     if any(_is_message(value) or _is_conversation(value) for value in values):
@@ -68,7 +74,7 @@ def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Sessio
     lost: list[str] = []
     names: dict[str, int] = {}
     count = 0
-    for place, value in iter_placed(file, sink, as_lines=is_lines, lost=lost):
+    for place, value in _values(file, sink, lost, as_lines=is_lines):
         # A stream of events may end with one that repeats the whole conversation.
         if _is_message(value) or (_is_event(value) and (parts or not _is_conversation(value))):
             parts.append((text_of(first_of(value, *_GROUPS)), value))
@@ -90,6 +96,15 @@ def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Sessio
         yield with_lost_records(
             session_from_response(detected.response, id=name, format="messages", place=file.name, **times), lost
         )
+
+
+def _values(file: TraceSource, sink: TraceSink, lost: list[str], *, as_lines: bool) -> Iterator[tuple[str, Any]]:
+    """Yield the values of a file; a line that is a list of conversations, and not one, stands for its elements."""
+    for place, value in iter_placed(file, sink, as_lines=as_lines, lost=lost, with_lists=True):
+        if as_lines and isinstance(value, list) and _are_conversations(value):
+            yield from ((f"{place}[{index}]", item) for index, item in enumerate(value))
+        else:
+            yield place, value
 
 
 def _grouped(parts: list[tuple[str | None, Any]], stem: str) -> dict[str, list[Any]]:
