@@ -25,7 +25,7 @@ HEAD_BYTES = 64 * 1024
 MAX_DOCUMENT = 512 * 1024 * 1024
 """Size of the largest JSON document or line that is read."""
 ADVICE = "write it as JSON Lines, with one trace, batch or session in each line (`jq -c '.[]' FILE > FILE.jsonl`)"
-"""What to do about a document that is too large."""
+"""Advice about a document that is too large."""
 GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
 STDIN = "-"
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".pb", ".bin", ".otlp", ".eval", ".gz", ".zst", ".log", ".txt", ".csv")
