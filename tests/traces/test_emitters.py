@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import agentv
 from agentv.model.session import Session
 from tests.support.traces import FIXTURES, calls, read_traces, results
 
@@ -94,3 +95,32 @@ def test_results_errors_and_durations_come_from_the_spans_of_tools(name: str) ->
 def test_two_instrumentations_of_one_agent_are_one_session() -> None:
     first, _ = read("langchain_both")
     assert "3 replies that two instrumentations recorded" in first.notes
+
+
+CLAUDE_CODE = [
+    ("Read", {"file_path": "/home/user/project/a.txt"}),
+    ("Bash", {"command": "echo 3", "description": "Say 3"}),
+    ("Read", {"file_path": "/home/user/project/missing.txt"}),
+]
+
+
+def test_spans_of_claude_code_tell_denied_calls_too() -> None:
+    (session,) = read("claude_code_spans")
+    assert calls(session) == [*CLAUDE_CODE, ("Write", None)]
+    assert [status for _, _, status in results(session)] == ["ok", "ok", "error", "denied"]
+    assert (session.turns, session.response.text) == (1, "done 1")
+    usage = session.response.tokens_usage
+    assert usage is not None
+    assert (usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens) == (168, 24, 12)
+
+
+def test_log_records_of_claude_code_leave_refused_calls_unknown() -> None:
+    (session,), coverage = read_traces(FIXTURES / "claude_code_logs.jsonl.gz")
+    assert calls(session) == CLAUDE_CODE
+    assert [status for _, _, status in results(session)] == ["ok", "ok", "error"]
+    assert (session.turns, session.response.text) == (1, "done 1")
+    assert [message.text for message in session.input_messages] == ["add things"]
+    assert session.response.cost_usd == pytest.approx(0.001497)
+    assert coverage.unread_places == 1
+    assert agentv.score(session.response, [{"type": "tool_trajectory", "forbidden": ["Write"]}]).status == "error"
+    assert agentv.score(session.response, [{"type": "tool_trajectory", "forbidden": ["Bash"]}]).status == "fail"

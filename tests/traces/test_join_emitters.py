@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import agentv
 from agentv.model.session import Session
 from tests.support.traces import (
     calls,
@@ -473,3 +474,58 @@ def test_results_in_the_name_of_the_user_are_no_turn(tmp_path: Path) -> None:
         event("gen_ai.choice", 5, finish_reason="stop"),
     ]
     assert session_of(tmp_path, request(first, second)).turns == 1
+
+
+CLAUDE_CODE = "com.anthropic.claude_code.events"
+
+
+def record(second: int, name: str, **fields: Any) -> dict[str, Any]:
+    """Return a log record of Claude Code."""
+    values = {"event.name": name, "session.id": "s", "event.sequence": second, **fields}
+    made = [
+        {"key": key, "value": {"intValue": value} if isinstance(value, int) else {"stringValue": value}}
+        for key, value in values.items()
+    ]
+    return {"timeUnixNano": str((1_790_000_000 + second) * 1_000_000_000), "attributes": made}
+
+
+def records(*made: dict[str, Any]) -> dict[str, Any]:
+    group = {"scope": {"name": CLAUDE_CODE}, "logRecords": list(made)}
+    return {"resourceLogs": [{"resource": {}, "scopeLogs": [group]}]}
+
+
+def test_log_records_of_claude_code_make_turns_with_calls_of_hidden_and_denied_tools(tmp_path: Path) -> None:
+    details = '{"mcp_server_name": "shop", "mcp_tool_name": "get_order"}'
+    first, second = {"prompt.id": "p1"}, {"prompt.id": "p2"}
+    session = session_of(
+        tmp_path,
+        records(
+            record(0, "user_prompt", prompt="yes", **first),
+            record(1, "api_request", model="m", input_tokens=1, output_tokens=2, **first),
+            record(2, "tool_decision", decision="reject", tool_name="Bash", tool_use_id="c1", **first),
+            record(
+                3,
+                "tool_result",
+                tool_name="mcp_tool",
+                tool_use_id="c2",
+                tool_parameters=details,
+                success="true",
+                **first,
+            ),
+            record(4, "tool_result", tool_name="mcp_tool", tool_use_id="c3", success="true", **first),
+            record(5, "user_prompt", prompt="yes", **second),
+            record(6, "api_request", model="m", input_tokens=1, output_tokens=2, **second),
+            record(7, "assistant_response", response="done", **second),
+        ),
+    )
+    assert [name for name, _ in calls(session)] == ["Bash", "mcp__shop__get_order", ""]
+    assert [status for _, _, status in results(session)] == ["denied", "ok", "ok"]
+    assert (session.turns, session.response.text) == (2, "done")
+
+
+@pytest.mark.parametrize("name", ["claude_code.tool", "execute_tool"])
+def test_a_tool_that_no_attribute_names_is_an_unknown_tool(tmp_path: Path, name: str) -> None:
+    unnamed = span(2, name, 6, 9, attributes={"gen_ai.tool.call.id": "c1"})
+    session = session_of(tmp_path, request(chat(1, 0, 5, [said("done")], [user("go")]), unnamed))
+    assert [tool for tool, _ in calls(session)] == [""]
+    assert agentv.score(session.response, [{"type": "tool_trajectory", "forbidden": ["delete"]}]).status == "error"

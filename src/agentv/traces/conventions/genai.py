@@ -31,6 +31,7 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("invoke_agent", "invoke_workflow"), "agent"),
 }  # fmt: skip
 _NAME_PREFIXES = (("execute_tool ", "tool"), ("chat ", "model"), ("invoke_agent ", "agent"))
+_TOOL_PREFIXES = ("execute_tool ", "tools/call ")
 _TOOL_MARKS = frozenset(("gen_ai.tool.name", "gen_ai.tool.call.id"))
 DETAILS = "gen_ai.client.inference.operation.details"
 _EVENT_ROLES = {
@@ -96,7 +97,7 @@ def _kind_without_operation(span: OtelSpan) -> Kind | None:
 def _read_tool(facts: Facts, span: OtelSpan) -> None:
     attributes = span.attributes
     name = text_of(attributes.get("gen_ai.tool.name"))
-    facts.tool = name or span.name.removeprefix("execute_tool ").removeprefix("tools/call ")
+    facts.tool = name or _tool_in_name(span)
     if name is None and attributes.get("gen_ai.tool.name"):
         facts.unread.append("its `gen_ai.tool.name` is no text")
     facts.call_id = text_of(attributes.get("gen_ai.tool.call.id"))
@@ -111,6 +112,14 @@ def _read_tool(facts: Facts, span: OtelSpan) -> None:
         facts.status = attributes[STATUS]
     for event in span.events:
         _read_tool_event(facts, event)
+
+
+def _tool_in_name(span: OtelSpan) -> str:
+    """Return the tool that the name of a span tells; the name of another kind of span is none of a tool."""
+    prefix = next((each for each in _TOOL_PREFIXES if span.name.startswith(each)), "")
+    if prefix or span.name == "execute_tool":
+        return span.name[len(prefix) :] if prefix else ""
+    return span.name if "gen_ai.operation.name" in span.attributes else ""
 
 
 def _read_tool_event(facts: Facts, event: SpanEvent) -> None:
@@ -386,18 +395,19 @@ def read_token_counts(
         for key in keys:
             value = attributes.get(key)
             if value is not None and value != "":
-                counts[field] = value if type(value) is int and value >= 0 else _count(value)
+                counts[field] = value if type(value) is int and value >= 0 else read_count(value)
                 break
     if counts["input_tokens"] is None and counts["output_tokens"] is None and counts["total_tokens"] is None:
         aggregated = "gen_ai.aggregated_usage.input_tokens"
         if aggregated not in attributes:
             return None
-        counts["input_tokens"] = _count(attributes[aggregated])
-        counts["output_tokens"] = _count(attributes.get("gen_ai.aggregated_usage.output_tokens"))
+        counts["input_tokens"] = read_count(attributes[aggregated])
+        counts["output_tokens"] = read_count(attributes.get("gen_ai.aggregated_usage.output_tokens"))
     return finish_usage(counts)
 
 
-def _count(value: Any) -> int | None:
+def read_count(value: Any) -> int | None:
+    """Return a count, which some exporters write as text; `None` for any other value."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, str) and value.isdigit() and len(value) < 20:  # noqa: PLR2004 - a count

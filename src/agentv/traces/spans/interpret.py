@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from agentv.traces.conventions.claude_code import is_of_claude_code
 from agentv.traces.conventions.genai import read_genai
 from agentv.traces.conventions.openinference import OPENINFERENCE_MARKS, read_openinference
 from agentv.traces.conventions.traceloop import INDEXED_PREFIXES, read_traceloop
@@ -14,6 +15,7 @@ from agentv.traces.conventions.vendors import LANGFUSE, LOGFIRE_SCOPE, read_ai_s
 from agentv.traces.spans.facts import Facts
 from agentv.traces.spans.messages import join_items
 from agentv.traces.spans.values import RememberedKeys
+from agentv.traces.spans.writer import UNREAD
 
 if TYPE_CHECKING:
     from agentv.model.session import OtelSpan
@@ -29,7 +31,7 @@ _FINISHED_WITH_CALLS = ("tool", "function")
 
 def is_agent_span(span: OtelSpan) -> bool:
     """Return whether a span follows one of the conventions, in its attributes or its events."""
-    if any(key.startswith(_KNOWN) for key in span.attributes):
+    if is_of_claude_code(span) or any(key.startswith(_KNOWN) for key in span.attributes):
         return True
     if isinstance(span.attributes.get("openinference"), dict) or "span_kind" in span.attributes:
         return True
@@ -51,6 +53,8 @@ def interpret(span: OtelSpan, reader: MessageReader) -> Facts:
     if reader.problems:
         facts.unread = [*facts.unread, *reader.problems]
         reader.problems.clear()
+    if UNREAD in span.attributes:
+        facts.unread.append(str(span.attributes[UNREAD]))
     if facts.kind != "other" and span.dropped:
         facts.unread.append(f"{span.dropped} attributes, events or links of it were dropped when it was recorded")
     return facts

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from agentv.traces.conventions.claude_code import claude_code_spans, is_of_claude_code
 from agentv.traces.spans.facts import Facts, Kind
 from agentv.traces.spans.interpret import interpret, is_agent_span
 
@@ -148,9 +149,14 @@ def _merge(spans: list[OtelSpan], notes: Counter[str]) -> list[OtelSpan]:
                 found[key[0], own_id] = msgspec.structs.replace(_merge_copies(different), span_id=own_id)
             else:
                 found[key] = _merge_copies(different)
+    told: list[OtelSpan] = []
     for key, records in logs.items():
-        _attach(found, key, _unique(records, notes))
-    return list(found.values())
+        unique = _unique(records, notes)
+        told += [record for record in unique if is_of_claude_code(record)]
+        if rest := [record for record in unique if not is_of_claude_code(record)]:
+            _attach(found, key, rest)
+    merged = list(found.values())
+    return claude_code_spans(merged, told) if told or any(map(is_of_claude_code, merged)) else merged
 
 
 def _tell_apart(spans: list[OtelSpan]) -> list[list[OtelSpan]]:

@@ -24,6 +24,8 @@ STATUS = "agentv.tool.status"
 """Attribute of the span of a call that was not executed: `denied` or `pending`."""
 IS_TEXT = "agentv.tool.result_is_text"
 """Attribute of the span of a call whose result is a text that looks like JSON."""
+UNREAD = "agentv.unread"
+"""Attribute with the reason why calls may be missing that a span cannot tell."""
 EVALUATION = "gen_ai.evaluation.result"
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0"
 _UNKNOWN_TIME = 10**18
