@@ -179,6 +179,7 @@ class Timeline:
             drafts = self._by_id.get(call.id or "", ())
             if len(drafts) != 1:
                 continue
+            drafts[0].tool = drafts[0].tool or call.tool
             if drafts[0].input is UNSET:
                 drafts[0].input = call.input
             reply = self._reply_of.get(call.id or "")
