@@ -65,7 +65,7 @@ they differ on 2 decisions:
 
 5 decisions say little: the interval is wide. Label 30 or more.
 judge was asked 5 times · $1.2500
-stored: `require_calibration` of this judge and rubric goes by it
+stored: `require_calibration` of this judge and rubric uses it
 """
     )
 
@@ -119,7 +119,7 @@ def test_replies_that_the_judge_left_undecided_are_held_against_it(project: Comm
     write_labels(project, [*LABELS, {"id": "odd", "reply": "BABBLE", "label": "fail"}])
     done = project("calibrate", "labels.jsonl")
     assert done.code == 3
-    assert "stored: `require_calibration` goes by it only where `max_errors` is 1 or more" in done.out
+    assert "stored: `require_calibration` uses it only where `max_errors` is 1 or more" in done.out
     ended, why = status(project)
     assert ended == "error"
     assert "the judge 'judge' left 1 of the labelled replies undecided when it was calibrated" in why

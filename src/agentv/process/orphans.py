@@ -219,7 +219,7 @@ class _Watcher:
             finally:
                 os.close(read)
             os.set_blocking(self._pipe, False)
-        except OSError:  # no more descriptors or processes: programs are ended all the same unless we are killed
+        except OSError:  # no more descriptors or processes: programs are still ended unless we are killed
             return
         atexit.register(self._end, os.getpid())
 

@@ -84,9 +84,9 @@ def _notes(report: CalibrationReport, style: Style) -> list[str]:
         cost = "cost not reported" if sums.cost_usd is None else f"${sums.cost_usd:.4f}"
         known = f", {sums.cached:,} of them known already" if sums.cached else ""
         notes.append(style.paint("dim", f"{clean(name)} was asked {pluralize(sums.calls, 'time')}{known} · {cost}"))
-    stored = "stored: `require_calibration` of this judge and rubric goes by it" if report.stored else "not stored"
+    stored = "stored: `require_calibration` of this judge and rubric uses it" if report.stored else "not stored"
     if report.stored and calibration.errors:
-        stored = f"stored: `require_calibration` goes by it only where `max_errors` is {calibration.errors:,} or more"
+        stored = f"stored: `require_calibration` uses it only where `max_errors` is {calibration.errors:,} or more"
     return [*notes, style.paint("dim", stored)]
 
 

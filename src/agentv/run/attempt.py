@@ -462,7 +462,7 @@ def cut_reply(cancelled: BaseException | None, error: ResponseError) -> Provider
         return ProviderResponse(success=False, error=error)
     try:
         partial = with_unread(drop_invalid_numbers(normalize(partial)))
-    except Exception:  # noqa: BLE001 - it may hold objects of any library; the timeout is reported all the same
+    except Exception:  # noqa: BLE001 - it may hold objects of any library; the timeout is still reported
         return ProviderResponse(success=False, error=error)
     return replace(partial, success=False, error=error, unread=(*partial.unread, _CUT))
 

@@ -21,7 +21,7 @@ MAX_EXACT = 300
 MAX_FLIPPED = 300
 """The number of differences up to which signs are drawn; beyond, the sum of so many is normal."""
 _TOLERANCE = 1.0 + 1e-9
-"""A p-value that equals its limit but for rounding reaches it."""
+"""A p-value that equals its limit except for rounding reaches it."""
 
 
 class Stratum(NamedTuple):

@@ -117,7 +117,7 @@ def fisher_exact(first: int, first_total: int, second: int, second_total: int) -
     def log_share(count: int) -> float:
         return _log_choose(first_total, count) + _log_choose(second_total, with_property - count) - ways
 
-    limit = log_share(first) + 1e-7  # tables that are equally likely but for rounding
+    limit = log_share(first) + 1e-7  # tables that are equally likely except for rounding
     least, most = max(0, with_property - second_total), min(first_total, with_property)
     shares = []
     # From either end inwards the probabilities only increase, until they exceed the limit.

@@ -46,7 +46,7 @@ class StoredJudgeCache(StoreConnection):
     @cached_property
     def secret(self) -> bytes:
         """Secret key of the nonces, created once for each store."""
-        # Whoever can read the store knows its secret, but not the key of the user.
+        # Anybody who can read the store knows its secret, but not the key of the user.
         return hmac.digest(self._user_key, b"nonce" + self.in_transaction(self._stored_secret), sha256)
 
     def _stored_secret(self) -> bytes:

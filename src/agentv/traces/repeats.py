@@ -36,7 +36,7 @@ class RepeatedHistory:
             return session
         hashes = array("Q", map(_hash, messages))
         others = self._known.setdefault(hashes[at], [])
-        # Sessions that are equal but for their ids are two; one that another goes on from is a part of that.
+        # Sessions that differ only in their ids are two; one that another session continues is a part of that.
         found = [_common(hashes, other) for name, other in others if name == session.id or len(other) != len(hashes)]
         count = max(found, default=0)
         others.append((session.id, hashes))

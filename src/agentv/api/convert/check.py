@@ -74,7 +74,7 @@ def check_results(conversions: Sequence[Conversion], out: Path, results: Path) -
             name = result.test_id or result.prompt[:60]
             verdicts.append(_not_compared(name, result, "no converted case has this test"))
             continue
-        # Tests that are alike in all respects are told apart by their order.
+        # Tests that are equal in all respects are distinguished by their order.
         key = (result.target, found[0])
         index = found[seen[key] % len(found)]
         seen[key] += 1

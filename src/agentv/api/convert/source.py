@@ -148,7 +148,7 @@ class SourceDocument:
             msg = f"{self.file}:{line}: not JSON: {getattr(error, 'msg', error)}"
             raise FormatError(msg) from error
         if len(self._bytes) <= MAX_BYTES:
-            # JSON is YAML but for tabs; a space has the same width, so the positions stay right. Data that YAML
+            # JSON is YAML except for tabs; a space has the same width, so the positions stay right. Data that YAML
             # rejects, such as a key that occurs twice, has no positions.
             with suppress(YamlError):
                 self._positions = read_yaml(self._bytes.replace(b"	", b" ")).positions

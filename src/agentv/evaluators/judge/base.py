@@ -126,12 +126,12 @@ class JudgeBase(EvaluatorBase, kw_only=True):
     judge: Annotated[str, Meta(min_length=1)] | None = None
     """The target that judges; by default the `judge` of the eval, then of `agentv.yaml`."""
     max_chars: Annotated[int, Meta(ge=1_000, le=10_000_000)] = MAX_CHARS
-    """The size of the transcript that the judge is shown; a longer one is truncated, which the judge is told."""
+    """The size of the transcript that the judge is shown; a longer one is truncated, which the prompt says."""
     require_calibration: RequiredCalibration | None = None
     """Makes it an error unless `agentv calibrate` found this judge to agree with people on this rubric."""
 
     handles_incomplete: ClassVar[bool] = True
-    """The judge is told which marks stand for missing text; it never sees secrets."""
+    """The judge is informed which marks stand for missing text; it never sees secrets."""
 
     @property
     def asks(self) -> tuple[str | None, ...]:

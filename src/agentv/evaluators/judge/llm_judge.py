@@ -96,7 +96,7 @@ class RubricJudge(JudgeBase, kw_only=True):
 
 
 class LlmJudge(RubricJudge, kw_only=True):
-    """A model decides whether the answer meets a rubric, and quotes what it goes by."""
+    """A model decides whether the answer meets a rubric, and quotes its evidence."""
 
     type: Literal["llm_judge"] = "llm_judge"
 

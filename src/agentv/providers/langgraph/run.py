@@ -428,7 +428,7 @@ def rejected_calls(interrupts: Sequence[Mapping[str, Any]], answer: Any, message
 
 
 def with_rejected(response: ProviderResponse, rejected: Collection[str]) -> ProviderResponse:
-    """Return the reply with these calls `denied`, but for those whose result says that they were carried out."""
+    """Return the reply with these calls `denied`, except those whose result shows that they were carried out."""
     messages = [_denied_in(message, rejected) for message in response.output_messages or ()]
     return replace(response, output_messages=tuple(messages)) if rejected and messages else response
 

@@ -42,7 +42,7 @@ class BoundAgent(NamedTuple):
 
     invoke: Invoke
     knows_conversation: bool = False
-    """True if it is told the id of the conversation, so that it can keep one."""
+    """True if it receives the id of the conversation, so that it can keep one."""
     warning: str = ""
     """Warning about every turn but the first."""
 

@@ -238,7 +238,7 @@ class PythonSession(AgentCallable):
 
 
 def run_label(request: Request, target: str) -> str:
-    """Return the name of a run, by which the outputs of concurrent runs are told apart."""
+    """Return the name of a run, which distinguishes the outputs of concurrent runs."""
     repeat = f" #{request.repeat + 1}" if request.repeat else ""
     return f"{request.id}{repeat}{f', {target}' if target else ''}"
 

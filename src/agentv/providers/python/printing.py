@@ -75,7 +75,7 @@ def show_line(label: str, line: str) -> None:
         return
     stream = _unwrap(sys.stderr)
     if stream is not None:
-        with suppress(OSError, ValueError):  # closed: it is kept with the run all the same
+        with suppress(OSError, ValueError):  # closed: it is still kept with the run
             stream.write(f"[{label}] {line}\n" if label else f"{line}\n")
             stream.flush()
 
