@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
@@ -324,6 +325,23 @@ class TestTrouble:
             assert not file.exists(), "no new store is made"
             file.with_name("away.db").rename(file)
             assert viewer.get("executions").status == 200
+
+    def test_a_label_waits_for_a_store_that_is_locked_and_the_pages_do_not(self, own: Command) -> None:
+        with (
+            serve(store_file(own)) as viewer,
+            closing(sqlite3.connect(store_file(own), isolation_level=None)) as other,
+            ThreadPoolExecutor(1) as thread,
+        ):
+            name = failed_run(viewer)
+            other.execute("BEGIN IMMEDIATE")
+            headers = {"Content-Type": "application/json", "X-Agentv-Token": viewer.protection.write_token}
+            label = thread.submit(viewer.request, "PUT", f"/api/v1/runs/{name}/label", b'{"label": "pass"}', headers)
+            for _ in range(20):
+                assert viewer.get("executions/last/runs").status == 200
+            assert not label.done()
+            other.execute("ROLLBACK")
+            assert label.result().status == 200
+            assert viewer.get(f"runs/{name}").data["label"]["label"] == "pass"
 
     def test_a_store_of_a_newer_version_is_named(self, own: Command) -> None:
         with serve(store_file(own)) as viewer:

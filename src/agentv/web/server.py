@@ -78,8 +78,8 @@ class Viewer:
 
     def __init__(self, open_store: Callable[[], Store], protection: Protection) -> None:
         self._protection = protection
-        self._lists, self._comparisons = StoreThread(open_store), StoreThread(open_store)
-        """A comparison of large executions takes seconds, in which the other pages must not wait."""
+        self._lists, self._comparisons, self._labels = [StoreThread(open_store) for _ in range(3)]
+        """A comparison of large executions takes seconds, and a label waits for a store that another process writes."""
 
     def application(self) -> web.Application:
         """Return the application with all routes."""
@@ -120,13 +120,13 @@ class Viewer:
             raise ParameterError(msg)
         label = None if body.label is None else RunLabel(label=body.label, note=body.note)  # type: ignore[arg-type] # checked
         name = request.match_info["run"]
-        stored = await self._lists.call(lambda view: _write_label(view, name, label))
+        stored = await self._labels.call(lambda view: _write_label(view, name, label))
         return web.Response(body=dump_json({"label": stored}), content_type="application/json")
 
     async def _close(self, app: web.Application) -> None:
         del app
-        await self._lists.close()
-        await self._comparisons.close()
+        for thread in (self._lists, self._comparisons, self._labels):
+            await thread.close()
 
 
 def _write_label(view: StoreView, name: str, label: RunLabel | None) -> Any:

@@ -217,6 +217,7 @@ function labelPanel(app, run, name) {
   const note = h("input", { type: "text", id: "note", placeholder: "Note (optional)", "aria-label": "Note", maxlength: "5000", value: run.label?.note || "" });
   const panel = h("section", { class: "panel label-panel", "aria-label": "Label" });
   const save = async (/** @type {string | null} */ label) => {
+    state.textContent = "Saving …";
     try {
       const answer = await app.source.setLabel(name, label, note instanceof HTMLInputElement ? note.value : "");
       run.label = answer.label;
