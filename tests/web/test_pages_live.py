@@ -583,6 +583,16 @@ class TestBarriers:
                      f"#/repeats/{name}?case_id=refund-1", f"#/compare/{name}/{name}"):  # fmt: skip
             page = watched.open(f"{viewer.address}{path}")
             assert page.evaluate("document.documentElement.scrollWidth") <= 400, path
+        page = watched.open(f"{viewer.address}#/executions/{name}?view=cases")
+        page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        page.wait_for_selector(".cases-table .row")
+        assert page.inner_text(".cases-table .row >> nth=0").split() == ["refund-0", "2", "of", "2", "0", "of", "2"]
+        lefts = (
+            page.locator(".cases-table .row >> nth=0")
+            .locator("[role=cell]")
+            .evaluate_all("(all) => all.map((each) => each.getBoundingClientRect().left)")
+        )
+        assert lefts == sorted(lefts)
         watched.context.close()
 
 

@@ -156,10 +156,16 @@ function passedText(diff) {
   return `${count(passed)} of ${plural(diff.runs.length, "run")} passed`;
 }
 
+/** @param {any[]} runs */
+function noDivergence(runs) {
+  if (!runs.length) return "";
+  return new Set(runs.map((run) => run.status)).size > 1 ? "The calls do not tell passing from failing runs." : runs.length > 1 ? "All runs have the same outcome." : "";
+}
+
 /** @param {any} diff */
 function repeatsOf(diff) {
   return [
-    diff.first ? h("div", { class: "notice" }, h("strong", null, "Passing and failing runs part here: "), diff.first.sentence, diff.first.significant ? "" : " (this may be chance)") : h("p", { class: "quiet" }, diff.runs.length ? "The calls do not tell passing from failing runs." : ""),
+    diff.first ? h("div", { class: "notice" }, h("strong", null, "Passing and failing runs part here: "), diff.first.sentence, diff.first.significant ? "" : " (this may be chance)") : h("p", { class: "quiet" }, noDivergence(diff.runs)),
     diff.runs.length ? alignedColumns(diff) : null,
     diff.divergences.length > 1 ? fold("All divergences", () => h("ul", null, diff.divergences.map((/** @type {any} */ each) => h("li", null, each.sentence)))) : null,
     diff.left_out.length ? fold(`${plural(diff.left_out.length, "run")} left out`, () => h("ul", null, diff.left_out.slice(0, 200).map((/** @type {any} */ each) => h("li", null, h("a", { href: pageLink(["runs", each.id]), class: "mono" }, each.id), ` ${each.reason}`))), !diff.runs.length) : null,
