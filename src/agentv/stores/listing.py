@@ -114,15 +114,23 @@ class ListingQueries(StoreQueries):
         if query.after is not None:
             rest, after = f" AND ({key}, runs.seq) {relation} (?, ?)", [*query.after]
         tables = _tables(query.where)
-        found = f"SELECT {key}, runs.seq FROM {tables} WHERE {where}{rest} ORDER BY {key} {order}, runs.seq {order}"  # noqa: S608 - names of columns, ours
+        is_transcript_search = bool(query.where.transcripts and query.where.text)
+        # A search that looks at every run counts what it finds; others stop at the end of the page.
+        counts_all = count and not rest and not is_transcript_search and bool(query.where.text or query.where.flaky)
+        columns = f"{key}, runs.seq{', count(*) OVER ()' if counts_all else ''}"
+        found = f"SELECT {columns} FROM {tables} WHERE {where}{rest} ORDER BY {key} {order}, runs.seq {order}"  # noqa: S608 - names of columns, ours
         with self.translate_errors():
-            if query.where.transcripts and query.where.text:
+            if is_transcript_search:
                 return self._search_transcripts(found, [*values, *after], query)
-            cursors = self.db.execute(f"{found} LIMIT ?", [*values, *after, query.limit + 1]).fetchall()
-            counted = f"SELECT count(*) FROM {tables} WHERE {where}"  # noqa: S608 - as above
-            total = self.db.execute(counted, values).fetchone()[0] if count else None
-            runs = self._listed_runs([seq for _, seq in cursors[: query.limit]])
-        end = RunCursor(*cursors[query.limit - 1]) if len(cursors) > query.limit else None
+            rows = self.db.execute(f"{found} LIMIT ?", [*values, *after, query.limit + 1]).fetchall()
+            total = None
+            if counts_all:
+                total = rows[0][2] if rows else 0
+            elif count:
+                counted = f"SELECT count(*) FROM {tables} WHERE {where}"  # noqa: S608 - as above
+                total = self.db.execute(counted, values).fetchone()[0]
+            runs = self._listed_runs([row[1] for row in rows[: query.limit]])
+        end = RunCursor(*rows[query.limit - 1][:2]) if len(rows) > query.limit else None
         return RunPage(runs, end, total)
 
     def _listed_runs(self, seqs: list[int]) -> list[ListedRun]:
