@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import json
 
+from agentv.api.compare import CompareOptions, compare_sources
+from agentv.api.compare.sources import StoredExecution
 from agentv.api.run_diff import diff_runs
 from agentv.errors import AgentVError
 from agentv.model.listing import MAX_PAGE, RunFilter
@@ -83,10 +85,6 @@ class StoreView:
 
 def compare_executions(store: Store, first: ExecutionRow, second: ExecutionRow) -> Any:
     """Return the comparison of two executions as JSON data."""
-    # The first page need not wait for these modules.
-    from agentv.api.compare import CompareOptions, compare_sources  # noqa: PLC0415 - as said above
-    from agentv.api.compare.sources import StoredExecution  # noqa: PLC0415 - as said above
-
     sides = [StoredExecution(store, row, checks_replies=False) for row in (first, second)]
     comparison = compare_sources(sides[0], sides[1], CompareOptions())
     return {"a_id": first.id, "b_id": second.id, **json.decode(json.encode(comparison))}
