@@ -94,3 +94,44 @@ def test_python_grader_without_threshold_measures_only(tmp_path: Path) -> None:
 
 def test_grader_without_counterpart_is_named(tmp_path: Path) -> None:
     assert convert(tmp_path, type="multi", graders={})[1] == ["multi"]
+
+
+@pytest.mark.parametrize(("reference", "value"), [("3", {"$oneof": ["3", 3]}), ("three", "three")])
+def test_field_of_the_answer_may_be_a_number_or_its_text(tmp_path: Path, reference: str, value: Any) -> None:
+    criterion = {"type": "string_check", "input": "{{ sample.output_json.total }}", "reference": reference}
+    wanted = {"type": "json", "pointer": "/total", "equals": value, "not": True}
+    assert convert(tmp_path, **criterion, operation="ne") == ([wanted], [])
+
+
+@pytest.mark.parametrize(
+    ("written", "reference"),
+    [
+        ("{{ sample.output_json.ok }}", "true"),
+        ("{{ sample.output_tools[0].function.arguments }}", "{}"),
+        ("The answer: {{ sample.output_text }}", "So."),
+    ],
+)
+def test_comparison_that_depends_on_the_form_of_a_text_is_left_out(
+    tmp_path: Path, written: str, reference: str
+) -> None:
+    criterion = {"type": "string_check", "input": written, "reference": reference, "operation": "eq"}
+    assert convert(tmp_path, **criterion) == ([], ["string_check"])
+
+
+def test_picture_in_the_instructions_of_a_judge_is_not_dropped(tmp_path: Path) -> None:
+    parts = [
+        {"type": "input_text", "text": f"Rate {OUTPUT}"},
+        {"type": "input_image", "image_url": "https://x.example/a"},
+    ]
+    criterion = {"type": "label_model", "model": "gpt-4o", "labels": ["a", "b"], "passing_labels": ["a"]}
+    asked = [{"role": "user", "content": parts[:1]}]
+    [evaluator], named = convert(tmp_path, **criterion, input=asked)
+    assert (evaluator["rubric"][0]["criterion"], named) == ("Rate (the answer)", [])
+    assert convert(tmp_path, **criterion, input=[{"role": "user", "content": parts}]) == ([], ["label_model"])
+
+
+def test_recorded_output_of_a_row_is_named(tmp_path: Path) -> None:
+    data = export({"type": "string_check", "input": OUTPUT, "reference": "So.", "operation": "eq"})
+    source = data["runs"][0]["data_source"]["source"]
+    source["content"][0]["sample"] = {"output_text": "So."}
+    assert left_out(convert_data(data, tmp_path, "why.json", "openai-evals")) == ["row.sample"]

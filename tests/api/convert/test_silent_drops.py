@@ -1,6 +1,7 @@
 """Nothing is dropped in silence: every leaf of a source is in the output, or a finding names it."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,31 @@ OPENAI = {
             "evaluation_metric": "cosine",
             "pass_threshold": 0.83,
         },
+        {
+            "type": "label_model",
+            "name": "mood",
+            "model": "gpt-4.1-mini",
+            "input": [
+                {"role": "user", "content": [{"type": "input_text", "text": "Which mood has {{ sample.output_text }}"}]}
+            ],
+            "labels": ["sunny", "gloomy"],
+            "passing_labels": ["sunny"],
+        },
+        {
+            "type": "score_model",
+            "name": "marks",
+            "model": "gpt-4.1-mini",
+            "input": [{"role": "user", "content": "Mark {{ sample.output_text }}"}],
+            "range": [1, 7],
+            "pass_threshold": 5,
+            "sampling_params": {"reasoning_effort": "low", "max_completions_tokens": 77},
+        },
+        {
+            "type": "python",
+            "name": "lengths",
+            "source": "def grade(sample, item): return 0.25",
+            "image_tag": "2025-05-08",
+        },
     ],
     "runs": [
         {
@@ -155,7 +181,12 @@ OPENAI = {
                 },
                 "source": {
                     "type": "file_content",
-                    "content": [{"item": {"ticket": "My mouse is broken", "label": "Hardware"}}],
+                    "content": [
+                        {
+                            "item": {"ticket": "My mouse is broken", "label": "Hardware"},
+                            "sample": {"output_text": "recorded words"},
+                        }
+                    ],
                 },
             }
         }
@@ -163,16 +194,39 @@ OPENAI = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("promptfooconfig.yaml", PROMPTFOO),
-        ("suite.yaml", AGENTV),
-        ("older.eval.yaml", OLD_AGENTV),
-        ("home.evalset.json", json.dumps(ADK, indent=1)),
-        ("tickets.json", json.dumps(OPENAI, indent=1)),
-    ],
-)
+SOURCES = [
+    ("promptfooconfig.yaml", PROMPTFOO),
+    ("suite.yaml", AGENTV),
+    ("older.eval.yaml", OLD_AGENTV),
+    ("home.evalset.json", json.dumps(ADK, indent=1)),
+    ("tickets.json", json.dumps(OPENAI, indent=1)),
+]
+
+
+def mappings(data: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield the paths of all mappings of a document."""
+    if isinstance(data, dict):
+        yield path
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        yield from mappings(value, (*path, key))
+
+
+@pytest.mark.parametrize(("name", "text"), SOURCES, ids=[name for name, _ in SOURCES])
+def test_key_that_nobody_knows_is_kept_or_named_wherever_it_stands(tmp_path: Path, name: str, text: str) -> None:
+    paths = list(mappings(yaml.safe_load(text)))
+    assert len(paths) > 5
+    for path in paths:
+        data = yaml.safe_load(text)
+        holder = data
+        for step in path:
+            holder = holder[step]
+        holder["zebra_key"] = "forty striped words"
+        conversion = convert_text(json.dumps(data), tmp_path, name)
+        assert dropped_leaves(data, conversion, name) == [], path
+
+
+@pytest.mark.parametrize(("name", "text"), SOURCES, ids=[name for name, _ in SOURCES])
 def test_every_leaf_is_kept_or_named(tmp_path: Path, name: str, text: str) -> None:
     conversion = convert_text(text, tmp_path, name)
     assert dropped_leaves(yaml.safe_load(text), conversion, name) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -166,6 +166,35 @@ def slug(text: str) -> str:
     if len(short) > MAX_SLUG:
         short = short[:MAX_SLUG].rpartition("-")[0] or short[:MAX_SLUG]
     return short
+
+
+class Watched(Mapping[str, Any]):
+    """A mapping of the source that knows which of its keys were read: the others were dropped."""
+
+    __slots__ = ("_data", "_unread")
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self._data = data
+        self._unread = set(data)
+
+    def __getitem__(self, key: str) -> Any:
+        self._unread.discard(key)
+        return self._data[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._data
+
+    def report(self, place: Place, what: str, ignored: Iterable[str] = ()) -> None:
+        """Name the keys that nobody read and that say something."""
+        for key, value in self._data.items():
+            if key in self._unread and key not in ignored and value not in (None, "", [], {}, False):
+                place.at(str(key)).leave_out(f"{what}.{key}", "this key has no counterpart")
 
 
 def missing_target(name: str, message: str) -> dict[str, Any]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentv.api.convert.base import (
     CaseOrigin,
     UntranslatableError,
+    Watched,
+    as_mapping,
     check_evaluator,
     finish_case,
     is_number,
@@ -36,9 +38,16 @@ _OUTPUT_TOOL = re.compile(
     r"\{\{\s*sample\.output_tools\[(\d+)\]\.function\.(name|arguments)((?:\.\w+|\[\d+\])*)\s*\}\}"
 )
 _SAMPLE = re.compile(r"\{\{\s*sample\b")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 _NO_ROWS = "the export holds no rows: put them beside it as JSONL of the same name, or into `dataset`"
 _NO_PROMPT = "the export names no prompt (`input_messages` of a run): write the input"
+_SAMPLE_KEPT = "it is a recorded output, not a part of the case: `agentv score` evaluates those"
+_RUN_KEYS = (
+    *("id", "object", "eval_id", "name", "status", "model", "created_at", "error", "report_url", "data_source"),
+    *("result_counts", "per_model_usage", "per_testing_criteria_results"),
+)
+"""Keys of a run that are read, or hold its results."""
 _MEASURES = {"fuzzy_match", *(f"rouge_{number}" for number in range(1, 6)), "rouge_l"}
 _NO_THRESHOLD = "it names no `pass_threshold`: what passes is not written"
 _TARGET = "the export names no model: define the target that is tested"
@@ -84,16 +93,16 @@ class _EvalConversion:
         self._conversion = conversion
         self._eval = eval_
         self._place = place
-        runs = around.get("runs", eval_.get("runs", around.get("run")))
-        listed = runs.get("data") if isinstance(runs, Mapping) and "data" in runs else runs
-        self._runs = [run for run in (listed if isinstance(listed, list) else [listed]) if isinstance(run, Mapping)]
         self._around = around
+        self._placed_runs = self._find_runs()
+        self._runs = [run for run, _ in self._placed_runs]
         self._targets: list[dict[str, Any]] = []
         self._judges: dict[str, str] = {}
 
     def convert(self, suffix: str) -> None:
         """Add the eval to the conversion."""
         self._report_keys()
+        self._report_runs()
         tested = self._read_targets()
         rows = self._rows()
         data: dict[str, Any] = {}
@@ -135,6 +144,45 @@ class _EvalConversion:
             self._place.at("data_source_config").leave_out(f"data_source_config.{kind}", reason)
         elif isinstance(config, Mapping):
             self._place.at("data_source_config").note("data_source_config", "rows are not checked against their schema")
+
+    def _find_runs(self) -> list[tuple[Mapping[str, Any], Place]]:
+        """Return the runs of the eval with their places."""
+        around = (
+            self._place if self._around is self._eval else self._conversion.place(self._place.path[: -len(".eval")])
+        )
+        for holder, where, key in (
+            (self._around, around, "runs"),
+            (self._eval, self._place, "runs"),
+            (self._around, around, "run"),
+        ):
+            if key in holder:
+                runs, place = holder[key], where.at(key)
+                if isinstance(runs, Mapping) and "data" in runs:
+                    runs, place = runs["data"], place.at("data")
+                listed = (
+                    [(run, place.at(at)) for at, run in enumerate(runs)] if isinstance(runs, list) else [(runs, place)]
+                )
+                return [(run, where) for run, where in listed if isinstance(run, Mapping)]
+        return []
+
+    def _report_runs(self) -> None:
+        """Name what runs hold beside their prompt, their model and their rows."""
+        for run, place in self._placed_runs:
+            _report_others(run, place, "run", _RUN_KEYS)
+            source, where = as_mapping(run.get("data_source")), place.at("data_source")
+            _report_others(
+                source, where, "data_source", ("type", "model", "sampling_params", "input_messages", "source")
+            )
+            rows, inside = as_mapping(source.get("source")), where.at("source")
+            _report_others(rows, inside, "source", ("type", "content"))
+            for at, row in enumerate(_list(rows.get("content"))):
+                for key in as_mapping(row):
+                    if key != "item":
+                        inside.at("content", at, str(key)).leave_out(f"row.{key}", _SAMPLE_KEPT)
+            written, where = as_mapping(source.get("input_messages")), where.at("input_messages")
+            _report_others(written, where, "input_messages", ("type", "template", "item_reference"))
+            for at, message in enumerate(_list(written.get("template"))):
+                _report_others(as_mapping(message), where.at("template", at), "message", ("role", "content", "type"))
 
     def _read_targets(self) -> list[str]:
         names: list[str] = []
@@ -273,13 +321,15 @@ class _EvalConversion:
             "label_model": self._label_model,
             "score_model": self._score_model,
         }
+        watched = Watched(criterion)
         try:
-            evaluator = graders.get(kind, _refuse)(criterion, item, place)
+            evaluator = graders.get(kind, _refuse)(watched, item, place)
             check_evaluator(evaluator)
         except UntranslatableError as error:
             place.report.count(place, is_translated=False, is_deterministic=is_deterministic)
             return [Remark(place.leave_out(kind, str(error)).remark)]
         place.report.count(place, is_translated=True, is_deterministic=is_deterministic)
+        watched.report(place, kind, ("type", "name", "id"))
         name = criterion.get("name")
         return [{"name": name, **evaluator} if isinstance(name, str) and name else evaluator]
 
@@ -298,7 +348,7 @@ class _EvalConversion:
             raise UntranslatableError(msg)
         path = _OUTPUT_JSON.fullmatch(written.strip())
         if path is not None:
-            evaluator = {"type": "json", "pointer": _pointer(path[1]), "equals": _text(wanted)}
+            evaluator = {"type": "json", "pointer": _pointer(path[1]), "equals": _same_text(_text(wanted))}
         else:
             evaluator = {"type": "equals", **_on(written), "value": _text(wanted)}
         return {**evaluator, "not": True} if operation == "ne" else evaluator
@@ -385,10 +435,11 @@ class _EvalConversion:
         messages = criterion.get("input")
         texts: list[str] = []
         for message in messages if isinstance(messages, list) else [messages]:
-            content = message.get("content") if isinstance(message, Mapping) else message
-            content = content.get("text") if isinstance(content, Mapping) else content
-            if isinstance(content, str):
-                texts.append(_OUTPUT.sub("(the answer)", content))
+            content = _content(message.get("content") if isinstance(message, Mapping) else message)
+            if content is None:
+                msg = "its instructions hold more than texts"
+                raise UntranslatableError(msg)
+            texts.append(_OUTPUT.sub("(the answer)", content))
         text = str(fill("\n".join(texts), item)).strip()
         if not text or _SAMPLE.search(text):
             msg = "its instructions use more of the sample than its text"
@@ -417,6 +468,13 @@ class _EvalConversion:
         raise UntranslatableError(msg)
 
 
+def _report_others(data: Mapping[str, Any], place: Place, what: str, known: Sequence[str]) -> None:
+    """Name the keys of a mapping that are not known."""
+    for key, value in data.items():
+        if key not in known and value not in (None, "", [], {}):
+            place.at(str(key)).leave_out(f"{what}.{key}", "this key has no counterpart")
+
+
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
@@ -443,13 +501,22 @@ def _messages(written: Mapping[str, Any]) -> list[dict[str, Any]] | str | None:
         return None
     messages: list[dict[str, Any]] = []
     for message in template:
-        content = message.get("content") if isinstance(message, Mapping) else None
-        content = content.get("text") if isinstance(content, Mapping) else content
-        if not isinstance(content, str):
+        content = _content(message.get("content") if isinstance(message, Mapping) else None)
+        if content is None:
             return None
         role = str(message.get("role") or "user")
         messages.append({"role": "system" if role == "developer" else role, "content": content})
     return messages or None
+
+
+def _content(content: Any) -> str | None:
+    """Return the text of a message, or of its parts; `None` if it has parts that are no texts."""
+    if isinstance(content, list):
+        parts = [_content(part) for part in content]
+        return None if None in parts else "\n".join(map(str, parts))
+    if isinstance(content, Mapping):
+        content = content.get("text") if content.get("type", "text") in {"text", "input_text", "output_text"} else None
+    return content if isinstance(content, str) else None
 
 
 def _input(template: Any, item: Any) -> Any:
@@ -507,6 +574,16 @@ def _text(value: Any) -> str:
     raise UntranslatableError(msg)
 
 
+def _same_text(text: str) -> Any:
+    """Return a value that stands for all with this text: `3` may be a number or a text."""
+    if text not in {"true", "false", "True", "False", "null", "None"} and not _NUMBER.fullmatch(text):
+        return text
+    if "{{" in text or _NUMBER.fullmatch(text) is None:
+        msg = f"whether a field is the text {text!r} or the value cannot be seen in the export"
+        raise UntranslatableError(msg)
+    return {"$oneof": [text, json.loads(text)]}
+
+
 def _pointer(path: str) -> str:
     return "".join(f"/{name or index}" for name, index in _STEP.findall(path))
 
@@ -521,6 +598,9 @@ def _on(written: str) -> dict[str, Any]:
         number, part, rest = tool.groups()
         if part == "name":
             return {"on": f"tool_calls[{number}].tool"}
+        if not rest:
+            msg = "its input is the text of all arguments, which a reply here holds as an object"
+            raise UntranslatableError(msg)
         return {"on": f"tool_calls[{number}].input{rest}"}
     msg = f"its input {text!r} is more than the output text, a field of its JSON, or a tool call"
     raise UntranslatableError(msg)

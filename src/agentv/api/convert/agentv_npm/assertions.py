@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentv.api.convert.agentv_npm import graders
-from agentv.api.convert.base import UntranslatableError, check_evaluator
+from agentv.api.convert.base import UntranslatableError, Watched, check_evaluator
 from agentv.api.convert.files import read_structured
 from agentv.api.convert.promptfoo.assertions import DETERMINISTIC, JUDGED, WITHOUT, AssertionScope, translate
 from agentv.api.convert.promptfoo.text import javascript_pattern, literal
@@ -93,10 +93,11 @@ class Graders:
     def _single(self, entry: Mapping[str, Any], kind: str, place: Place) -> list[Any]:
         """Return the evaluator for a grader that is not made of others."""
         base = kind.removeprefix("not-")
+        watched = Watched(entry)
         try:
-            found = self._convert(entry, kind, place)
+            found = self._convert(watched, kind, place)
             if found is not None:
-                found = self._finish(found, entry)
+                found = self._finish(found, watched)
                 check_evaluator(found)
         except UntranslatableError as error:
             place.report.count(place, is_translated=False, is_deterministic=base not in _JUDGED and base not in JUDGED)
@@ -104,6 +105,7 @@ class Graders:
         if found is None:
             return self._promptfoo(entry, kind, place)
         place.report.count(place, is_translated=True, is_deterministic=base not in _JUDGED)
+        watched.report(place, str(entry["type"]), ("type", "id"))
         return [self._conversion.with_comments(place, found)]
 
     def _convert(self, entry: Mapping[str, Any], kind: str, place: Place) -> dict[str, Any] | None:
@@ -323,7 +325,10 @@ class Graders:
         if isinstance(threshold, (int, float)) and 0 <= threshold < 1:
             evaluator["threshold"] = threshold
         evaluator["evaluators"] = inner
-        return [self._conversion.with_comments(place, self._finish(evaluator, entry))]
+        watched = Watched(entry)
+        made = self._finish(evaluator, watched)
+        watched.report(place, str(entry["type"]), ("type", "id", "threshold", "aggregator", key or ""))
+        return [self._conversion.with_comments(place, made)]
 
     def _include(self, name: str, place: Place) -> list[Any]:
         folder = place.document.folder

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentv.api.convert.base import UntranslatableError
+from agentv.api.convert.base import UntranslatableError, Watched
 from agentv.api.convert.files import read_text
 from agentv.api.convert.promptfoo.text import literal
 from agentv.api.convert.templates import has_template
@@ -165,7 +165,11 @@ def convert_judge(
             place.at("prompt").leave_out(
                 f"{entry['type']}.prompt", "the judge has a prompt of its own: the rubric is kept"
             )
-        return {"type": "llm_judge", "rubric": [_item(item, render) for item in items]}
+        key = next((key for key in ("criteria", "rubrics") if key in entry), "value")
+        return {
+            "type": "llm_judge",
+            "rubric": [_item(item, place.at(key, at), render) for at, item in enumerate(items)],
+        }
     text = next((entry[key] for key in ("value", "criteria", "prompt") if isinstance(entry.get(key), str)), None)
     sentence = _sentence(text, criteria, entry, place, render)
     return {"type": "llm_judge", "criterion": sentence}
@@ -205,12 +209,19 @@ def _names_a_file(text: str) -> bool:
     )
 
 
-def _item(item: Any, render: Callable[[Any], Any]) -> Any:
+def _item(item: Any, place: Place, render: Callable[[Any], Any]) -> Any:
     if isinstance(item, str):
         return str(render(item)).strip()
     if not isinstance(item, Mapping):
         msg = "an item of its rubric is neither a sentence nor a mapping"
         raise UntranslatableError(msg)
+    watched = Watched(item)
+    result = _rubric_item(watched, render)
+    watched.report(place, "rubric")
+    return result
+
+
+def _rubric_item(item: Mapping[str, Any], render: Callable[[Any], Any]) -> dict[str, Any]:
     outcome = item.get("outcome", item.get("description", item.get("expected_outcome")))
     if not isinstance(outcome, str) or not outcome.strip():
         msg = "an item of its rubric has no outcome"

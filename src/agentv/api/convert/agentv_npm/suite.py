@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentv.api.convert.agentv_npm.assertions import Graders
@@ -58,6 +58,10 @@ _CASE_READ = {
     *("conversation_id", "metadata", "description", "note", "tags", "threshold", "mode", "turns", "aggregation"),
     *("on_turn_failure", "options"),
 }
+
+
+_MESSAGE = ("role", "content", "name", "tool_calls", "tool_call_id", "id")
+_CALL = ("tool", "input", "output", "id", "args", "status", "error")
 
 
 class AgentVSuite:
@@ -356,7 +360,9 @@ class AgentVSuite:
         if not messages:
             msg = "it has no input"
             raise UntranslatableError(msg)
-        result = [{**message, "content": self._content(message.get("content"), place)} for message in messages]
+        result = [
+            {**_known(message, place), "content": self._content(message.get("content"), place)} for message in messages
+        ]
         if files:
             blocks = [self._file_block(str(name), place) for name in files]
             content = result[-1]["content"]
@@ -407,7 +413,7 @@ class AgentVSuite:
         """Return the expected messages: those of the first versions with their calls, later ones as a text."""
         written = case.get("expected_messages")
         if isinstance(written, list) and any(isinstance(item, Mapping) and item.get("tool_calls") for item in written):
-            return [_expected_message(message) for message in written if isinstance(message, Mapping)]
+            return [_expected_message(message, place) for message in written if isinstance(message, Mapping)]
         if written is None:
             written = case.get("expected_output", case.get("reference_answer", values.get("expected_output")))
         if written is None or isinstance(written, str):
@@ -505,10 +511,26 @@ class AgentVSuite:
         return data
 
 
-def _expected_message(message: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: message[key] for key in ("role", "content", "tool_calls", "name") if message.get(key) is not None}
+def _known(
+    data: Mapping[str, Any], place: Place, keys: Sequence[str] = _MESSAGE, what: str = "message"
+) -> dict[str, Any]:
+    """Return the parts of a message or a call that ours have, and name the others."""
+    for key, value in data.items():
+        if key not in keys and value not in (None, "", [], {}):
+            place.leave_out(f"{what}.{key}", f"a {what} here has no such key")
+    return {key: data[key] for key in keys if data.get(key) is not None}
+
+
+def _expected_message(message: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    kept = _known(message, place)
     if isinstance(kept.get("content"), (list, Mapping)):
+        place.leave_out("message.content", "the parts of an expected message are not compared")
         kept.pop("content")
+    calls = kept.get("tool_calls")
+    if isinstance(calls, list):
+        kept["tool_calls"] = [
+            _known(call, place, _CALL, "call") if isinstance(call, Mapping) else call for call in calls
+        ]
     return kept
 
 

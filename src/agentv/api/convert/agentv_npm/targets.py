@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentv.api.convert.base import UntranslatableError, missing_target
+from agentv.api.convert.base import UntranslatableError, Watched, missing_target
 from agentv.api.convert.promptfoo.providers import convert_provider, with_env
 from agentv.api.convert.source import SourceDocument
 from agentv.errors import FormatError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _FILES = ("targets.yaml", "providers.yaml", "config.yaml")
 _ENV = re.compile(r"\$\{\{\s*(\w+)\s*\}\}")
 _PLACEHOLDERS = {"{PROMPT}": "{prompt}", "{EVAL_ID}": "{case_id}", "{OUTPUT_FILE}": "{output_file}"}
+_ABOUT = ("name", "label", "id", "provider", "judge_target", "grader_target")
 _NO_PROVIDER = "there is no provider for it: write one with `cli`, `http` or `python`"
 
 
@@ -93,12 +95,15 @@ class TargetTable:
         if not settings and ":" not in name:
             place.note(name, "this target is not defined in a file beside the eval: define it")
             return missing_target(name, "define this target")
+        watched = Watched(settings)
         try:
-            return {"name": name, **_settings(name, settings, place, self._conversion)}
+            made = {"name": name, **_settings(name, watched, place, self._conversion)}
         except UntranslatableError as error:
             what = str(settings.get("provider") or settings.get("id") or name)
             finding = place.leave_out(what, str(error))
             return missing_target(name, f"{what} was not converted ({finding.reason}): define this target")
+        watched.report(place, name, _ABOUT)
+        return made
 
     def judge(self, entry: Any, place: Place) -> str | None:
         """Return the name of the target that judges; `None` for the default judge."""
@@ -114,7 +119,8 @@ class TargetTable:
 
 
 def _settings(name: str, settings: Mapping[str, Any], place: Place, conversion: Conversion) -> dict[str, Any]:
-    config = {**settings, **(settings["config"] if isinstance(settings.get("config"), Mapping) else {})}
+    inner = settings.get("config")
+    config = ChainMap(inner, settings) if isinstance(inner, Mapping) else settings
     kind = str(settings.get("provider") or settings.get("id") or name)
     if kind == "cli":
         return _cli(config)

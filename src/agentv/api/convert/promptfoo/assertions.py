@@ -232,7 +232,14 @@ def _translate_set(entry: Mapping[str, Any], place: Place, scope: AssertionScope
     if is_number(weight) and weight != 1 and (weight > 0 or (weight == 0 and scope.graded)):
         result["weight"] = weight
     result["evaluators"] = inner
+    _report_set_keys(entry, place)
     return [scope.conversion.with_comments(place, result)]
+
+
+def _report_set_keys(entry: Mapping[str, Any], place: Place) -> None:
+    for key in entry:
+        if key not in {"type", "assert", "threshold", "weight", "metric"}:
+            place.at(str(key)).leave_out(f"assert-set.{key}", "this key of a set has no counterpart")
 
 
 def _render(value: Any, values: Mapping[str, Any]) -> Any:

@@ -25,6 +25,7 @@ from agentv.api.convert.files import (
     read_text,
 )
 from agentv.api.convert.promptfoo.assertions import DETERMINISTIC, JUDGED, WITHOUT
+from agentv.api.convert.promptfoo.options import report_test_keys
 from agentv.api.convert.promptfoo.text import split_values
 from agentv.api.convert.source import Place, SourceDocument, TableDocument
 from agentv.errors import FormatError
@@ -297,6 +298,9 @@ def scenario_tests(entries: Any, place: Place, conversion: Conversion) -> list[T
 
 
 def _scenario(scenario: Mapping[str, Any], place: Place, conversion: Conversion) -> Iterator[TestSource]:
+    for key in scenario:
+        if key not in {"config", "tests", "description"}:
+            place.at(str(key)).leave_out(f"scenario.{key}", "this key of a scenario has no counterpart")
     configs = read_tests(scenario.get("config") or [{}], place.at("config"), conversion)
     tests = read_tests(scenario.get("tests") or [{}], place.at("tests"), conversion)
     for config in configs:
@@ -304,6 +308,7 @@ def _scenario(scenario: Mapping[str, Any], place: Place, conversion: Conversion)
             if isinstance(config, TestTable) or isinstance(test, TestTable):
                 place.leave_out("scenario", "tables of scenarios are not read: write their rows out")
                 continue
+            report_test_keys(config.data, config.place)
             data = {**config.data, **test.data}
             for key in ("vars", "options", "metadata"):
                 merged = {**as_mapping(config.data.get(key)), **as_mapping(test.data.get(key))}
