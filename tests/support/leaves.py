@@ -50,9 +50,22 @@ TYPES = {
     "context-faithfulness": "llm_judge",
     "composite": "all_of",
     "execution-metrics": "budget",
+    **dict.fromkeys(
+        ("trajectory:tool-used", "trajectory:tool-sequence", "trajectory:tool-args-match", "trajectory:step-count"),
+        "promptfoo_checks.py",
+    ),
 }
 """Assertions of the sources whose evaluators have other names."""
-SILENT_KEYS = {"$schema", "$ref", "id", "invocation_id", "invocationId", "creation_timestamp", "creationTimestamp"}
+SILENT_KEYS = {
+    "$schema",
+    "$ref",
+    "id",
+    "invocation_id",
+    "invocationId",
+    "creation_timestamp",
+    "creationTimestamp",
+    "eval_id",
+}
 """Keys for editors, internal ids and times."""
 DEFAULTS: set[tuple[Any, ...]] = {
     ("role", "user"),
@@ -62,7 +75,8 @@ DEFAULTS: set[tuple[Any, ...]] = {
     ("method", "POST"),
 }
 DEFAULTS |= {("aggregation", "mean"), ("mode", "conversation"), ("skip_defaults", True), ("mode", "any_order")}
-DEFAULTS |= {("type", "completions"), ("type", "template"), ("type", "file_content")}
+DEFAULTS |= {("type", kind) for kind in ("completions", "responses", "jsonl", "template", "file_content")}
+DEFAULTS |= {("type", kind) for kind in ("message", "input_text", "output_text")}
 """Keys whose values are what holds without them."""
 
 
@@ -113,7 +127,7 @@ def _is_default(path: Path, value: Any) -> bool:
         value is None
         or value is False
         or value == ""
-        or (bool(path) and path[-1] in SILENT_KEYS)
+        or (bool(path) and (path[-1] in SILENT_KEYS or (path[0] == "runs" and path[2:] == ("name",))))
         or (*path[-1:], value) in DEFAULTS
     )
 

@@ -11,7 +11,7 @@ from agentv.api.convert.base import Conversion
 from agentv.api.convert.writer import plain_data
 from agentv.formats.run_export import read_legacy_run
 from agentv.spec.loader import load_evals
-from tests.support.convert import convert_data, left_out, only_case
+from tests.support.convert import convert_data, convert_file, left_out, only_case
 
 ASKED = {"messages": [{"role": "user", "content": "I want a refund."}], "successCriteria": "It offers a refund."}
 ONE_TURN = {**ASKED, "maxMessages": 2}
@@ -277,3 +277,9 @@ def test_runs_are_written_for_import(tmp_path: Path) -> None:
 def test_run_without_a_scenario_is_named(tmp_path: Path) -> None:
     conversion = convert(tmp_path, ONE_TURN, runs=[{"id": "r1", "status": "queued", "messages": [], **STAMPS}])
     assert (left_out(conversion), conversion.files) == (["run r1"], {})
+
+
+def test_message_of_parts_without_a_type_is_named(tmp_path: Path) -> None:
+    scenario = {"id": "a", "name": "a", "messages": [{"role": "user", "content": [{}]}]}
+    (tmp_path / "scenarios.json").write_text(json.dumps([scenario]), encoding="utf-8")
+    assert any("messages" in finding.path for finding in convert_file(tmp_path / "scenarios.json").report.findings)

@@ -356,7 +356,8 @@ class _Project:
             if turns > 1:
                 reason = "neither instructions nor success criteria say what a user would go on with: one turn is run"
                 place.leave_out("simulated user", reason)
-            case["input"] = [*sent, opening] if sent or set(opening) - {"role", "content"} else opening["content"]
+            is_text = isinstance(opening["content"], str) and set(opening) == {"role", "content"} and not sent
+            case["input"] = opening["content"] if is_text else [*sent, opening]
             return ""
         if goal is None:
             case["input"] = [*sent, {"role": "user", "content": "(a simulated user)"}]
@@ -482,7 +483,7 @@ def _message(item: Any, place: Place) -> dict[str, Any] | None:
         place.leave_out("messages", reason)
         return None
     content = item.get("content")
-    is_blocks = isinstance(content, list) and bool(content) and all(isinstance(block, Mapping) for block in content)
+    is_blocks = isinstance(content, list) and bool(content) and all(as_mapping(block).get("type") for block in content)
     if not is_blocks and not (isinstance(content, str) and content.strip()) and not item.get("tool_calls"):
         place.leave_out("messages", "it has no text")
         return None

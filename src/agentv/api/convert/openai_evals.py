@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentv.api.convert.base import (
@@ -20,7 +20,7 @@ from agentv.api.convert.base import (
     slug,
 )
 from agentv.api.convert.files import read_json_lines
-from agentv.api.convert.templates import RenderError, has_template, js_text, render_deep
+from agentv.api.convert.templates import KeptName, RenderError, has_template, is_plain, js_text, names_in, render_deep
 from agentv.api.convert.writer import Remark
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ _RUN_KEYS = (
     *("result_counts", "per_model_usage", "per_testing_criteria_results"),
 )
 """Keys of a run that are read, or hold its results."""
+_NO_VALUE = "the row lacks a value of the prompt"
 _MEASURES = {"fuzzy_match", *(f"rouge_{number}" for number in range(1, 6)), "rouge_l"}
 _NO_THRESHOLD = "it names no `pass_threshold`: what passes is not written"
 _TARGET = "the export names no model: define the target that is tested"
@@ -95,7 +96,6 @@ class _EvalConversion:
         self._place = place
         self._around = around
         self._placed_runs = self._find_runs()
-        self._runs = [run for run, _ in self._placed_runs]
         self._targets: list[dict[str, Any]] = []
         self._judges: dict[str, str] = {}
 
@@ -124,15 +124,7 @@ class _EvalConversion:
 
     def _report_keys(self) -> None:
         known = {
-            "id",
-            "object",
-            "name",
-            "data_source_config",
-            "testing_criteria",
-            "created_at",
-            "runs",
-            "items",
-            "rows",
+            *("id", "object", "name", "data_source_config", "testing_criteria", "created_at", "runs", "items", "rows"),
         }
         for key, value in self._eval.items():
             if key not in known and value not in (None, {}, []):
@@ -168,25 +160,26 @@ class _EvalConversion:
     def _report_runs(self) -> None:
         """Name what runs hold beside their prompt, their model and their rows."""
         for run, place in self._placed_runs:
-            _report_others(run, place, "run", _RUN_KEYS)
+            Watched(run).report(place, "run", _RUN_KEYS)
             source, where = as_mapping(run.get("data_source")), place.at("data_source")
-            _report_others(
-                source, where, "data_source", ("type", "model", "sampling_params", "input_messages", "source")
-            )
+            known = ("type", "model", "sampling_params", "input_messages", "source")
+            Watched(source).report(where, "data_source", known)
             rows, inside = as_mapping(source.get("source")), where.at("source")
-            _report_others(rows, inside, "source", ("type", "content"))
+            Watched(rows).report(inside, "source", ("type", "content"))
             for at, row in enumerate(_list(rows.get("content"))):
                 for key in as_mapping(row):
                     if key != "item":
                         inside.at("content", at, str(key)).leave_out(f"row.{key}", _SAMPLE_KEPT)
             written, where = as_mapping(source.get("input_messages")), where.at("input_messages")
-            _report_others(written, where, "input_messages", ("type", "template", "item_reference"))
+            Watched(written).report(where, "input_messages", ("type", "template", "item_reference"))
             for at, message in enumerate(_list(written.get("template"))):
-                _report_others(as_mapping(message), where.at("template", at), "message", ("role", "content", "type"))
+                Watched(as_mapping(message)).report(where.at("template", at), "message", ("role", "content", "type"))
+                if _content(as_mapping(message).get("content")) is None:
+                    where.at("template", at).leave_out("message", "it holds more than a text")
 
     def _read_targets(self) -> list[str]:
         names: list[str] = []
-        for run in self._runs:
+        for run, place in self._placed_runs:
             source = run.get("data_source")
             source = source if isinstance(source, Mapping) else {}
             model = source.get("model") or run.get("model")
@@ -196,6 +189,10 @@ class _EvalConversion:
             if source.get("type") == "responses":
                 target["api"] = "responses"
             target |= self._sampling(source.get("sampling_params"))
+            if "api" in target and target.pop("seed", None) is not None:
+                place.at("data_source", "sampling_params", "seed").leave_out(
+                    f"{model}: seed", "the Responses API has no seed"
+                )
             if target not in self._targets:
                 number = sum(name.partition(" ")[0] == model for name in names)
                 target["name"] = model if not number else f"{model} {number + 1}"
@@ -224,13 +221,14 @@ class _EvalConversion:
     def _rows(self) -> list[Mapping[str, Any]]:
         """Return the rows of the runs, of the export itself, or of the JSONL file beside it."""
         found: list[Mapping[str, Any]] = []
-        for run in self._runs:
+        for run, place in self._placed_runs:
             source = run.get("data_source")
             inner = source.get("source") if isinstance(source, Mapping) else None
             content = inner.get("content") if isinstance(inner, Mapping) else None
             found = [item for item in content or () if isinstance(item, Mapping)] or found
             if isinstance(inner, Mapping) and inner.get("type") in {"file_id", "stored_completions", "responses"}:
-                self._place.note("data_source", f"its rows are on the server ({inner.get('type')})")
+                where = place.at("data_source", "source")
+                where.leave_out("source", f"its rows are on the server ({inner.get('type')})")
         for key in ("items", "rows", "output_items", "dataset"):
             if not found and isinstance(self._around.get(key), list):
                 found = [_row(item) for item in self._around[key] if isinstance(item, Mapping)]
@@ -242,15 +240,16 @@ class _EvalConversion:
     def _template(self) -> Any:
         """Return the prompt of the runs: messages with placeholders, or `None`."""
         found: list[Any] = []
-        for run in self._runs:
+        for run, place in self._placed_runs:
             source = run.get("data_source")
             written = source.get("input_messages") if isinstance(source, Mapping) else None
             if isinstance(written, Mapping):
                 messages = _messages(written)
                 if messages is not None and messages not in found:
                     found.append(messages)
-        if len(found) > 1:
-            self._place.note("runs", "its runs have several prompts: the first one is used")
+                    if len(found) > 1:
+                        where = place.at("data_source", "input_messages")
+                        where.leave_out("input_messages", "the prompt of another run is used for all")
         return found[0] if found else None
 
     def _has_texts(self, rows: list[Mapping[str, Any]]) -> bool:
@@ -261,13 +260,14 @@ class _EvalConversion:
         item = row["item"]
         case: dict[Any, Any] = {"id": f"row-{number}"}
         written = _input(template, item)
-        skip = "" if written is not None else _NO_PROMPT
+        skip = "" if written is not None else _NO_PROMPT if template is None else _NO_VALUE
         case["input"] = written if written is not None else json.dumps(item, ensure_ascii=False)
         if isinstance(item, Mapping) and not has_template(item):
             case["vars"] = {"item": dict(item)}
         if skip:
             case["skip"] = skip
             self._place.leave_out("input_messages", skip)
+            case |= _prompt_remarks(template)
             if "{{" in case["input"]:
                 case.pop("vars", None)
         reason = finish_case(case, self._evaluators(item), "none of its graders could be converted", has_defaults=False)
@@ -278,8 +278,7 @@ class _EvalConversion:
         self._place.leave_out("rows", _NO_ROWS)
         evaluators = self._evaluators(None)
         case: dict[Any, Any] = {"id": "rows", "input": "(no rows)", "skip": _NO_ROWS}
-        if template is not None:
-            case["metadata"] = {"input": template}
+        case |= _prompt_remarks(template)
         finish_case(case, evaluators, _NO_ROWS, has_defaults=False)
         origins.append(CaseOrigin("rows", "", "", {}, _NO_ROWS))
         return case
@@ -468,13 +467,6 @@ class _EvalConversion:
         raise UntranslatableError(msg)
 
 
-def _report_others(data: Mapping[str, Any], place: Place, what: str, known: Sequence[str]) -> None:
-    """Name the keys of a mapping that are not known."""
-    for key, value in data.items():
-        if key not in known and value not in (None, "", [], {}):
-            place.at(str(key)).leave_out(f"{what}.{key}", "this key has no counterpart")
-
-
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
@@ -509,6 +501,12 @@ def _messages(written: Mapping[str, Any]) -> list[dict[str, Any]] | str | None:
     return messages or None
 
 
+def _prompt_remarks(template: Any) -> dict[Any, Any]:
+    """Return the prompt as comments, for a case that cannot have it as its input."""
+    messages = template if isinstance(template, list) else []
+    return {Remark(f"the prompt, {message['role']}: {message['content']}"): None for message in messages}
+
+
 def _content(content: Any) -> str | None:
     """Return the text of a message, or of its parts; `None` if it has parts that are no texts."""
     if isinstance(content, list):
@@ -535,8 +533,12 @@ def _input(template: Any, item: Any) -> Any:
         return None
     if has_template(messages):
         return None
+    contents = [message["content"] for message in template]
+    if any((names_in(text) is not None) != is_plain(text, {"item": item}) for text in contents):
+        return None  # the row lacks a value
+    written = template if all(names_in(text) is not None for text in contents) else messages
     only = len(messages) == 1 and messages[0]["role"] == "user"
-    return template[0]["content"] if only else template
+    return written[0]["content"] if only else written
 
 
 def fill(value: Any, item: Any) -> Any:
@@ -544,24 +546,9 @@ def fill(value: Any, item: Any) -> Any:
     if item is None or not has_template(value):
         return value
     try:
-        return render_deep(value, {"item": item, "sample": _Kept("sample")})
+        return render_deep(value, {"item": item, "sample": KeptName("sample")})
     except RenderError as error:
         raise UntranslatableError(str(error)) from error
-
-
-class _Kept:
-    """A name whose placeholders stay as they are."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __getattr__(self, name: str) -> _Kept:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _Kept(f"{self._path}.{name}")
-
-    def __str__(self) -> str:
-        return f"{{{{ {self._path} }}}}"
 
 
 def _text(value: Any) -> str:

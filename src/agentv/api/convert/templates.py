@@ -137,3 +137,18 @@ def js_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
+
+
+class KeptName:
+    """A name whose placeholders stay as they are."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __getattr__(self, name: str) -> KeptName:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return KeptName(f"{self._path}.{name}")
+
+    def __str__(self) -> str:
+        return f"{{{{ {self._path} }}}}"

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections import ChainMap
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agentv.api.convert.base import UntranslatableError, Watched, missing_target
 from agentv.api.convert.promptfoo.providers import convert_provider, with_env
@@ -120,7 +120,8 @@ class TargetTable:
 
 def _settings(name: str, settings: Mapping[str, Any], place: Place, conversion: Conversion) -> dict[str, Any]:
     inner = settings.get("config")
-    config = ChainMap(inner, settings) if isinstance(inner, Mapping) else settings
+    held = cast("dict[str, Any]", settings)
+    config = ChainMap(inner, held) if isinstance(inner, dict) else settings
     kind = str(settings.get("provider") or settings.get("id") or name)
     if kind == "cli":
         return _cli(config)

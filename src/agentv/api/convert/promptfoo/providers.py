@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from agentv.api.convert.base import Ids, UntranslatableError, missing_target
+from agentv.api.convert.base import Ids, UntranslatableError, Watched, missing_target
 from agentv.api.convert.files import find_file, is_file, read_structured
 from agentv.api.convert.promptfoo.scripts import CHECKS
 from agentv.api.convert.templates import has_template
@@ -132,6 +132,7 @@ def convert_provider(options: Mapping[str, Any], place: Place, conversion: Conve
     if identifier in {"http", "https"} or kind in {"http", "https"}:
         return _http(identifier, config, place)
     if identifier == "echo":
+        Watched(config).report(place.at("config"), "echo.config")
         return {"provider": "mock"}
     if kind in {"exec", "python"} or is_file(identifier):
         return _program(identifier, config, place, conversion)
@@ -371,8 +372,8 @@ def _program(identifier: str, config: Mapping[str, Any], place: Place, conversio
         except ValueError as error:
             msg = f"its command cannot be read: {error}"
             raise UntranslatableError(msg) from error
-        if not command:
-            msg = "it names no program"
+        if not command or "{{" in identifier:
+            msg = "its command holds a template" if command else "it names no program"
             raise UntranslatableError(msg)
         place.note("exec", "the program gets the prompt as its last argument, without promptfoo's options and context")
         copied = [_copied(argument, place, conversion) for argument in command]
