@@ -119,6 +119,31 @@ def test_calls_that_only_events_of_a_sample_tell_are_added(tmp_path: Path) -> No
     assert ("delete_order", {"id": 7}) in calls(read_one(write_lines(tmp_path / "log.jsonl", [log])))
 
 
+def test_an_error_that_only_an_event_of_a_sample_tells_is_that_of_the_call(tmp_path: Path) -> None:
+    (log,) = inspect()
+    log["samples"][0]["events"][0]["error"] = {"type": "timeout", "message": "too slow"}
+    session = read_one(write_lines(tmp_path / "log.jsonl", [log]))
+    assert [status for _, _, status in results(session)] == ["error", None]
+
+
+def test_a_run_of_langsmith_failed_if_its_status_says_so(tmp_path: Path) -> None:
+    runs = LINES["langsmith"]()
+    runs[2]["status"] = "error"
+    session = read_one(write_lines(tmp_path / "runs.jsonl", runs))
+    assert [status for _, _, status in results(session)] == ["error", "ok"]
+
+
+def test_calls_of_a_subagent_of_atif_are_unknown_without_its_trajectory(tmp_path: Path) -> None:
+    (value,) = ALL["atif"]()
+    found = value["steps"][1]["observation"]["results"][0]
+    found["subagent_trajectory_ref"] = [{"session_id": "s2", "trajectory_path": "s2.json"}]
+    (place,) = read_one(write_lines(tmp_path / "s.jsonl", [value])).response.unread
+    assert (place.path, "'s2.json'" in place.reason) == ("steps[1]", True)
+    value["subagent_trajectories"] = [{**ALL["atif"]()[0], "session_id": "s2"}]
+    sessions, _ = read_traces(write_lines(tmp_path / "s.jsonl", [value]))
+    assert [(each.id, each.response.unread) for each in sessions] == [("s1", ()), ("s2", ())]
+
+
 def _claude_code(tmp_path: Path, *lines: Any) -> Path:
     return write_lines(tmp_path / "s.jsonl", list(lines))
 
@@ -146,6 +171,16 @@ def test_a_denied_call_of_claude_code_and_an_interruption_are_read(tmp_path: Pat
     session = read_one(_claude_code(tmp_path, *lines))
     assert [status for _, _, status in results(session)] == ["denied", None]
     assert session.turns == 1
+
+
+def test_an_error_that_claude_code_wrote_in_place_of_the_answer_is_no_answer(tmp_path: Path) -> None:
+    lines = LINES["claude_code"]()
+    message = {"id": "m9", "model": "<synthetic>", "role": "assistant", "content": [{"type": "text", "text": "529"}]}
+    failed = {**lines[-1], "uuid": "z", "isApiErrorMessage": True, "message": message}
+    error = read_one(_claude_code(tmp_path, *lines[:-1], failed)).response.error
+    assert error is not None
+    assert error.message == "529"
+    assert read_one(_claude_code(tmp_path, *lines[:-1], failed, lines[-1])).response.error is None
 
 
 def test_a_file_of_a_subagent_is_a_session_of_its_own(tmp_path: Path) -> None:

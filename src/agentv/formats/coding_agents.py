@@ -48,8 +48,15 @@ class _CopilotRun:
         self._pieces: dict[str, Path] = {}
         """Paths at which streamed calls began, by call id."""
         self._turns: list[TokensUsage | None] = []
-        self._total: TokensUsage | None = None
+        self._segments: list[TokensUsage | None] = []
+        """Usage from each start or resumption of a session to its end."""
+        self._is_counted = True
+        """`False` if messages follow the last end of the session."""
+        self._of_user: set[str] = set()
+        """Ids of the calls that the user made."""
         self._failure: Any = None
+        self._has_ended_badly = False
+        """`True` if no message follows the last error of the session."""
         self._is_run = True
         """True for a single run; a session contains earlier runs too."""
 
@@ -60,6 +67,8 @@ class _CopilotRun:
         run = self.transcript
         if kind == "assistant.message":
             self._read_message(data, path)
+        elif isinstance(kind, str) and kind.startswith("tool.") and self._is_of_user(kind, data):
+            pass
         elif kind == "tool.execution_start":
             run.update_call(data.get("toolCallId"), {"tool": data.get("toolName"), "input": data.get("arguments")})
         elif kind == "tool.execution_complete":
@@ -77,9 +86,16 @@ class _CopilotRun:
         else:
             run.skip_event(kind, path)
 
+    def _is_of_user(self, kind: str, data: _Object) -> bool:
+        """Return whether an event is about a command that the user ran."""
+        call_id = text_or_none(data.get("toolCallId"))
+        if kind == "tool.user_requested" and call_id is not None:
+            self._of_user.add(call_id)
+        return call_id is not None and call_id in self._of_user
+
     def _read_message(self, data: _Object, path: Path) -> None:
         run = self.transcript
-        run.unfinished = ""
+        run.unfinished, self._is_counted, self._has_ended_badly = "", False, False
         run.end_message()
         run.add_text(data.get("content") or "", data.get("messageId"))
         requests = data.get("toolRequests")
@@ -100,9 +116,13 @@ class _CopilotRun:
             self._turns.append(read_usage(usage, (*path, "usage"), run.report)[0])
         elif kind == "session.shutdown" and isinstance(data.get("modelMetrics"), OBJECT):
             metrics = objects_in(list(data["modelMetrics"].values()))
-            self._total = add_usage(read_usage(item.get("usage"), path, run.report)[0] for item in metrics)
+            usages = [read_usage(item.get("usage"), path, run.report)[0] for item in metrics]
+            if usages:
+                self._segments.append(add_usage(usages))
+                self._is_counted = True
         elif kind in ("model.call_failure", "session.error"):
             self._failure = data.get("errorMessage", data)
+            self._has_ended_badly = kind == "session.error"
         elif kind == "assistant.turn_start":
             run.unfinished = "the end of a turn"
         elif kind in ("assistant.turn_end", "assistant.idle", "abort"):
@@ -122,7 +142,11 @@ class _CopilotRun:
         for call_id, path in self._pieces.items():
             if not run.has_call(call_id):
                 run.report.skip(path, f"a call {call_id[:60]!r} that was cut off")
-        run.usage = self._total or add_usage(self._turns)
+        if self._has_ended_badly and not self._is_run and run.error is None:
+            run.fail(self._failure)
+        # The counts begin anew when a session is resumed.
+        total = add_usage(self._segments) if self._is_counted else None
+        run.usage = total or add_usage(self._turns)
         return run.build_reply(reader, declared=self._is_run)
 
 
@@ -136,7 +160,7 @@ def _result(data: _Object) -> dict[str, Any]:
     error, result = data.get("error"), data.get("result")
     success = data.get("success")
     status = ("ok" if success else "error") if isinstance(success, bool) else None
-    if isinstance(error, OBJECT) and error.get("code") == "denied":
+    if isinstance(error, OBJECT) and error.get("code") in ("denied", "rejected"):
         status = "denied"
     outcome = {"status": status, "error": error.get("message", error) if isinstance(error, OBJECT) else error}
     if isinstance(result, OBJECT):

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.support.trace_files import opencode
+from tests.support.trace_files import TIMES, copilot_cli, gemini_cli, opencode
 from tests.support.traces import calls, read_one, read_traces, results, write_lines
 
 TIME = {"created": 1_777_629_600_000, "completed": 1_777_629_603_000}
@@ -79,3 +79,53 @@ def test_events_of_opencode_that_begin_within_a_step_are_the_end_of_a_longer_ses
     whole = read_one(write_lines(tmp_path / "whole.jsonl", values))
     (place,) = read_one(write_lines(tmp_path / "end.jsonl", values[5:])).response.unread
     assert (whole.response.unread, place.path) == ((), f"{tmp_path / 'end.jsonl'}:1")
+
+
+def _copilot(kind: str, **data: Any) -> dict[str, Any]:
+    return {"type": kind, "data": data, "id": f"{kind} {data}", "timestamp": TIMES[6]}
+
+
+def test_token_counts_of_a_resumed_copilot_session_are_those_of_all_its_parts(tmp_path: Path) -> None:
+    usage = {"inputTokens": 30, "outputTokens": 3}
+    more = [_copilot("session.resume", eventCount=9), _copilot("assistant.message", messageId="m3", content="Yes.")]
+    ended = _copilot("session.shutdown", modelMetrics={"gpt": {"usage": usage}})
+    whole = read_one(write_lines(tmp_path / "s.jsonl", [*copilot_cli(), *more, ended])).response.tokens_usage
+    assert whole is not None
+    assert (whole.input_tokens, whole.output_tokens) == (230, 23)
+    # Without its end, what the last part used is not known.
+    assert read_one(write_lines(tmp_path / "s.jsonl", [*copilot_cli(), *more])).response.tokens_usage is None
+
+
+def test_a_command_of_the_user_is_no_call_of_copilot_and_a_rejected_call_is_denied(tmp_path: Path) -> None:
+    values = copilot_cli()
+    call = {"toolCallId": "u1", "toolName": "bash", "arguments": {"command": "ls"}}
+    asked, begun = _copilot("tool.user_requested", **call), _copilot("tool.execution_start", **call)
+    values[-2:-2] = [asked, begun, _copilot("tool.execution_complete", toolCallId="u1", success=True)]
+    values[5]["data"] = {"toolCallId": "c1", "success": False, "error": {"message": "No.", "code": "rejected"}}
+    session = read_one(write_lines(tmp_path / "s.jsonl", values))
+    assert session.response.unread == ()
+    assert results(session) == [("get_order", None, "denied"), ("get_city", "Rome", "ok")]
+
+
+def test_a_session_that_ends_with_an_error_has_no_answer(tmp_path: Path) -> None:
+    failed = _copilot("session.error", errorType="quota", message="no quota left")
+    values = copilot_cli()
+    error = read_one(write_lines(tmp_path / "s.jsonl", [*values[:-1], failed, values[-1]])).response.error
+    assert error is not None
+    assert error.message == "no quota left"
+    assert read_one(write_lines(tmp_path / "s.jsonl", [*values[:-2], failed, *values[-2:]])).response.error is None
+    chat = [*gemini_cli(), {"id": "9", "type": "error", "timestamp": TIMES[5], "content": "[API Error]"}]
+    error = read_one(write_lines(tmp_path / "g.jsonl", chat)).response.error
+    assert error is not None
+    assert error.message == "[API Error]"
+
+
+def test_calls_of_a_subagent_of_opencode_are_unknown_without_its_session(tmp_path: Path) -> None:
+    values = opencode()
+    values[1]["part"] |= {"tool": "task"}
+    values[1]["part"]["state"] |= {"metadata": {"sessionId": "s2"}}
+    (place,) = read_one(write_lines(tmp_path / "s.jsonl", values)).response.unread
+    assert "the session 's2'" in place.reason
+    child = [{**line, "sessionID": "s2"} for line in opencode()]
+    sessions, _ = read_traces(write_lines(tmp_path / "s.jsonl", [*values, *child]))
+    assert [(each.id, each.response.unread) for each in sessions] == [("s1", ()), ("s2", ())]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentv.formats.fields import MISSING_CALLS, Report
 from agentv.formats.reader import detect_conversation
 from agentv.formats.usage import read_usage
-from agentv.model.response import Unread
+from agentv.model.response import ResponseError, Unread
 from agentv.model.session import Session
 from agentv.protocols.traces import TraceFormat, TraceSample
 from agentv.traces.readers.claude_code_lines import (
@@ -202,6 +202,8 @@ def _session(name: str, placed: list[_Placed], file: TraceSource) -> Session:
     response = _with_outcomes(response, prepared)
     missing = (*_missing_beginning(lines, places), *missing_subagents(lines))
     response = replace(response, unread=(*response.unread, *missing)) if missing else response
+    if response.error is None and (failure := _failure(prepared)):
+        response = replace(response, success=False, error=ResponseError(kind="transport", message=failure))
     start, end = time_range(lines)
     if response.latency_ms is None:
         response = replace(response, latency_ms=working_time(prepared, _is_prompt))
@@ -230,6 +232,16 @@ def _missing_beginning(lines: list[dict[str, Any]], places: list[str]) -> Iterat
         if line.get("type") == "assistant" or has_results(message.get("content")):
             yield Unread(path=place, reason=f"the lines before it are not there, {MISSING_CALLS}")
         return
+
+
+def _failure(lines: list[dict[str, Any]]) -> str | None:
+    """Return the error of the model's interface that the program wrote in place of the answer."""
+    spoken = (line for line in reversed(lines) if line.get("type") == "assistant" and not line.get("isSidechain"))
+    last = next(spoken, {})
+    message = last.get("message")
+    if last.get("isApiErrorMessage") is not True or not isinstance(message, dict):
+        return None
+    return first_text(message.get("content")) or "the model's interface reported an error"
 
 
 def _model(line: Mapping[str, Any]) -> str | None:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from agentv.formats.fields import MISSING_CALLS, is_count, objects_in
+from agentv.formats.fields import MISSING_CALLS, is_count, object_or_empty, objects_in
 from agentv.formats.reader import detect_conversation
-from agentv.model.response import Unread
+from agentv.model.response import ResponseError, Unread
 from agentv.protocols.traces import TraceFormat
 from agentv.traces.readers.lines import iter_placed, time_range, with_line_places, working_time
 from agentv.traces.readers.opencode_storage import has_session_file, read_storage, storage_kind
@@ -162,6 +162,10 @@ def _gemini_chat(name: str, group: _Group) -> Session:
     messages = [message for item in items if (message := _gemini_message(item)) is not None]
     model = next((text for item in reversed(items) if (text := text_of(item.get("model")))), None)
     session = _session({"messages": messages}, name, group, GEMINI_CLI, model=model, times=items)
+    last = next((item for item in reversed(items) if item["type"] in ("user", "gemini", "error")), {})
+    if last.get("type") == "error":  # in place of an answer
+        error = ResponseError(kind="agent", message=str(_gemini_text(last.get("content"))))
+        session = replace(session, response=replace(session.response, success=False, error=error))
     return with_lost_records(session, unknown)
 
 
@@ -251,7 +255,8 @@ def _opencode_id(value: _Object) -> str | None:
 def _read_opencode(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Session]:  # noqa: FBT001 - of the protocol
     """Yield the sessions of events, of messages, or of exports, each of which is one document."""
     lost: list[str] = []
-    for name, group in _read_groups(file, sink, lost, _opencode_id, as_lines=is_lines).items():
+    groups = _read_groups(file, sink, lost, _opencode_id, as_lines=is_lines)
+    for name, group in groups.items():
         kind = storage_kind(group.values[0]) if len(group.values) == 1 else None
         if kind == "session":
             messages = read_storage(file.path, sink, lost)
@@ -274,17 +279,30 @@ def _read_opencode(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterat
         if len(items) != len(group.values):
             group.places = [group.places[0]] * len(items)
         session = _session(items, name, group, OPENCODE, model=model, times=times or group.values)
-        yield with_lost_records(_with_beginning(session, group), lost)
+        missing = [*_missing_beginning(group), *(() if kind == "session" else _subagents_elsewhere(items, groups))]
+        if missing:
+            unread = (*session.response.unread, *missing)
+            session = replace(session, response=replace(session.response, unread=unread))
+        yield with_lost_records(session, lost)
 
 
-def _with_beginning(session: Session, group: _Group) -> Session:
-    """Return a session of events; one that does not begin with a step is the end of a longer one."""
+def _missing_beginning(group: _Group) -> Iterator[Unread]:
+    """Yield the place of the first event if it begins no step: the session is the end of a longer one."""
     parts = zip(group.values, group.places, strict=False)  # a document has the place of its file
     first, place = next(((value, at) for value, at in parts if isinstance(value.get("part"), dict)), ({}, ""))
-    if first.get("type", "step_start") == "step_start":
-        return session
-    lost = Unread(path=place, reason=f"the lines before it are not there, {MISSING_CALLS}")
-    return replace(session, response=replace(session.response, unread=(*session.response.unread, lost)))
+    if first.get("type", "step_start") != "step_start":
+        yield Unread(path=place, reason=f"the lines before it are not there, {MISSING_CALLS}")
+
+
+def _subagents_elsewhere(items: list[Any], groups: Mapping[str, _Group]) -> Iterator[Unread]:
+    """Yield the subagents whose sessions are not in the same file."""
+    for item in objects_in(items):
+        inner = item.get("parts")
+        for part in objects_in(inner if isinstance(inner, list) else [item.get("part")]):
+            name = text_of(object_or_empty(object_or_empty(part.get("state")).get("metadata")).get("sessionId"))
+            if part.get("tool") == "task" and name is not None and name not in groups:
+                reason = f"the calls of the subagent are in the session {name!r}, {MISSING_CALLS}"
+                yield Unread(path=f"subagent {name}", reason=reason)
 
 
 def _detector(is_value: Callable[[Any], bool]) -> Callable[[TraceSample], bool]:

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
-from agentv.formats.fields import objects_in
+from agentv.formats.fields import MISSING_CALLS, objects_in
 from agentv.formats.reader import detect_conversation
 from agentv.model.response import Unread
 from agentv.protocols.traces import TraceFormat
@@ -37,6 +37,7 @@ _LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 _ATTACHMENT = "attachment://"
 _NS_PER_MS = 1_000_000
 _MAX_DEPTH = 60
+_ATIF_IDS = ("session_id", "trajectory_id")
 _INSPECT = ("inspect_ai_sample", "inspect_ai", "messages")
 _ADK = ("adk_session", "adk")
 """Formats of replies that records have."""
@@ -281,6 +282,7 @@ def _with_durations(response: ProviderResponse, events: list[Any]) -> ProviderRe
 
     def complete(call: ToolCall) -> ToolCall:
         event = times.get(call.id or "", {})
+        call = _with_error(call, event.get("error"))
         start, end = read_time(event.get("timestamp")), read_time(event.get("completed"))
         if not start:
             return call
@@ -295,6 +297,15 @@ def _with_durations(response: ProviderResponse, events: list[Any]) -> ProviderRe
         for message in response.output_messages or ()
     ]
     return replace(response, output_messages=tuple(messages)) if messages else response
+
+
+def _with_error(call: ToolCall, error: Any) -> ToolCall:
+    """Return a call with the error that only its event tells."""
+    if call.status is not None or not isinstance(error, dict) or not error:
+        return call
+    return replace(
+        call, status="denied" if error.get("type") == "approval" else "error", error=call.error or error.get("message")
+    )
 
 
 def _is_adk(value: Any) -> bool:
@@ -396,6 +407,8 @@ def _atif_sessions(value: _Object, place: str) -> Iterator[Session]:
     response = detect_conversation(value, ("atif",)).response
     if response.latency_ms is None and end > start:
         response = replace(response, latency_ms=(end - start) / _NS_PER_MS)
+    if away := tuple(_subagents_elsewhere(value)):
+        response = replace(response, unread=(*response.unread, *away))
     yield session_from_response(
         response,
         id=text_of(value.get("session_id")) or place,
@@ -409,6 +422,21 @@ def _atif_sessions(value: _Object, place: str) -> Iterator[Session]:
     for number, inner in enumerate(objects_in(value.get("subagent_trajectories"))):
         if _is_atif(inner):
             yield from _atif_sessions(inner, f"{place} subagent_trajectories[{number}]")
+
+
+def _subagents_elsewhere(value: _Object) -> Iterator[Unread]:
+    """Yield the subagents whose trajectories are not in that of the agent."""
+    inside = {text_of(each.get(key)) for each in objects_in(value.get("subagent_trajectories")) for key in _ATIF_IDS}
+    for number, step in enumerate(objects_in(value["steps"])):
+        observation = step.get("observation")
+        for result in objects_in(observation.get("results") if isinstance(observation, dict) else None):
+            found = result.get("subagent_trajectory_ref")
+            for ref in objects_in(found if isinstance(found, list) else [found]):
+                names = [name for key in _ATIF_IDS if (name := text_of(ref.get(key)))]
+                if inside.isdisjoint(names):
+                    name = text_of(ref.get("trajectory_path")) or next(iter(names), "")
+                    reason = f"the calls of the subagent {name!r} are in a trajectory of its own, {MISSING_CALLS}"
+                    yield Unread(path=f"steps[{number}]", reason=reason)
 
 
 def _is_result(value: Any) -> bool:

@@ -279,7 +279,7 @@ def _langsmith(value: _Object, root: Any = None) -> Iterator[OtelSpan | None]:
     outputs, inputs = _unwrapped(value.get("outputs")), _unwrapped(value.get("inputs"))
     trace = value.get("trace_id") or root or value.get("id")
     kind = _LANGSMITH_KINDS.get(str(value.get("run_type")), "CHAIN")
-    error = value.get("error")
+    error = value.get("error") or value.get("status") == "error"
     attributes: dict[str, Any] = {
         **_usage({**value, **(_langsmith_usage(outputs) or {})}),
         "input.value": _langsmith_input(inputs, kind),
