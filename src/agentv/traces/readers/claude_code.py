@@ -237,7 +237,7 @@ def _missing_beginning(lines: list[dict[str, Any]], places: list[str]) -> Iterat
 def _failure(lines: list[dict[str, Any]]) -> str | None:
     """Return the error of the model's interface that the program wrote in place of the answer."""
     spoken = (line for line in reversed(lines) if line.get("type") == "assistant" and not line.get("isSidechain"))
-    last = next(spoken, {})
+    last: Mapping[str, Any] = next(spoken, {})
     message = last.get("message")
     if last.get("isApiErrorMessage") is not True or not isinstance(message, dict):
         return None

@@ -162,7 +162,7 @@ def _gemini_chat(name: str, group: _Group) -> Session:
     messages = [message for item in items if (message := _gemini_message(item)) is not None]
     model = next((text for item in reversed(items) if (text := text_of(item.get("model")))), None)
     session = _session({"messages": messages}, name, group, GEMINI_CLI, model=model, times=items)
-    last = next((item for item in reversed(items) if item["type"] in ("user", "gemini", "error")), {})
+    last: _Object = next((item for item in reversed(items) if item["type"] in ("user", "gemini", "error")), {})
     if last.get("type") == "error":  # in place of an answer
         error = ResponseError(kind="agent", message=str(_gemini_text(last.get("content"))))
         session = replace(session, response=replace(session.response, success=False, error=error))
