@@ -17,6 +17,7 @@ from tests.support.traces import (
     results,
     said,
     span,
+    tool,
     user,
     write_lines,
 )
@@ -529,3 +530,40 @@ def test_a_tool_that_no_attribute_names_is_an_unknown_tool(tmp_path: Path, name:
     session = session_of(tmp_path, request(chat(1, 0, 5, [said("done")], [user("go")]), unnamed))
     assert [tool for tool, _ in calls(session)] == [""]
     assert agentv.score(session.response, [{"type": "tool_trajectory", "forbidden": ["delete"]}]).status == "error"
+
+
+def test_the_step_of_mastra_tells_the_calls_that_its_model_leaves_out(tmp_path: Path) -> None:
+    made = [
+        {"toolCallId": "c1", "toolName": "add", "args": {"a": 1}},
+        {"toolCallId": "c2", "toolName": "rm", "args": {}},
+    ]
+    step = {
+        "mastra.model_step.input": [{"role": "user", "content": "go"}, {"role": "assistant", "content": "[tool: add]"}],
+        "mastra.model_step.output": {"text": "", "toolCalls": made},
+    }
+    inner = chat(2, 1, 5, [said("")], parent=1, attributes={"gen_ai.response.finish_reasons": ["tool-calls"]})
+    ran = tool(3, "add", 6, 7, attributes={"gen_ai.tool.call.id": "c1"})
+    session = session_of(tmp_path, request(span(1, "agent_step m", 0, 5, attributes=step), inner, ran))
+    assert calls(session) == [("add", {"a": 1}), ("rm", {})]
+    assert [message.text for message in session.input_messages] == ["go"]
+    assert session.response.tokens_usage is not None
+    assert session.response.tokens_usage.input_tokens == 10
+    assert not session.response.unread
+
+
+def test_the_result_of_a_model_in_mastra_is_its_text(tmp_path: Path) -> None:
+    result_of_model = {"files": [], "reasoning": [], "sources": [], "text": "done", "warnings": []}
+    attributes = {**CHAT, "gen_ai.completion": result_of_model}
+    assert session_of(tmp_path, request(span(1, "m", 0, 5, attributes=attributes))).response.text == "done"
+    made = {**result_of_model, "toolResults": [{"toolName": "add", "args": {}}]}
+    called = session_of(tmp_path, request(span(1, "m", 0, 5, attributes={**CHAT, "gen_ai.completion": made})))
+    assert calls(called) == [("add", {})]
+
+
+def test_a_tool_within_a_tool_of_the_same_name_is_a_call_of_its_own(tmp_path: Path) -> None:
+    outer, inner = tool(1, "delegate", 0, 9), tool(2, "delegate", 1, 5, parent=1)
+    assert len(calls(session_of(tmp_path, scoped("a", outer, inner)))) == 2
+    assert len(calls(session_of(tmp_path, scoped("a", outer), scoped("b", inner)))) == 1
+    same = {"gen_ai.tool.call.arguments": {"a": 1}}
+    repeated = (tool(1, "delegate", 0, 9, attributes=same), tool(2, "delegate", 1, 5, parent=1, attributes=same))
+    assert len(calls(session_of(tmp_path, scoped("a", *repeated)))) == 1

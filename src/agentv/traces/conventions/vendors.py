@@ -1,4 +1,4 @@
-"""Telemetry under names of single vendors: the Vercel AI SDK, Langfuse, and Logfire for the OpenAI Agents SDK."""
+"""Telemetry under names of single vendors: the Vercel AI SDK, Mastra, Langfuse and Logfire (OpenAI Agents SDK)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from agentv.formats.fields import objects_in
 from agentv.traces.conventions.genai import read_token_counts
 from agentv.traces.conventions.openinference import read_openinference
 from agentv.traces.conventions.tool_results import set_input, set_output
@@ -87,6 +88,22 @@ def _call(raw: Any) -> Any:
     if arguments is not None:
         function["arguments"] = arguments
     return {"id": raw.get("toolCallId"), "function": function}
+
+
+MASTRA = "mastra.model_step.output"
+
+
+def read_mastra(span: OtelSpan, reader: MessageReader) -> Facts | None:
+    """Return the facts of a step of an agent of Mastra, whose model's own span leaves out the calls."""
+    del reader
+    told = parse_value(span.attributes.get(MASTRA))
+    if not isinstance(told, dict):
+        return None
+    made = [_call(each) for each in told.get("toolCalls") or ()] if isinstance(told.get("toolCalls"), list) else []
+    asked = parse_value(span.attributes.get("mastra.model_step.input"))
+    prompt = [said for item in objects_in(asked) if item.get("role") in ("system", "user") for said in translate(item)]
+    message = {"role": "assistant", "content": text_of(told.get("text")), "tool_calls": made}
+    return Facts(kind="model", prompt=prompt or None, replies=translate(message, "assistant"), unread=[])
 
 
 def _prompt(prompt: Any) -> list[Said] | None:

@@ -11,7 +11,15 @@ from agentv.traces.conventions.claude_code import is_of_claude_code
 from agentv.traces.conventions.genai import read_genai
 from agentv.traces.conventions.openinference import OPENINFERENCE_MARKS, read_openinference
 from agentv.traces.conventions.traceloop import INDEXED_PREFIXES, read_traceloop
-from agentv.traces.conventions.vendors import LANGFUSE, LOGFIRE_SCOPE, read_ai_sdk, read_langfuse, read_logfire
+from agentv.traces.conventions.vendors import (
+    LANGFUSE,
+    LOGFIRE_SCOPE,
+    MASTRA,
+    read_ai_sdk,
+    read_langfuse,
+    read_logfire,
+    read_mastra,
+)
 from agentv.traces.spans.facts import Facts
 from agentv.traces.spans.messages import join_items
 from agentv.traces.spans.values import RememberedKeys
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
     from agentv.traces.spans.messages import MessageReader
 
 _KNOWN = ("gen_ai.", "openinference.", "llm.", "traceloop.", "ai.", "tool.", "gcp.vertex.agent.", "agent.", "langfuse.")
-_OPENINFERENCE, _AI_SDK, _GENAI, _TRACELOOP, _LANGFUSE = 1, 2, 4, 8, 16
+_OPENINFERENCE, _AI_SDK, _GENAI, _TRACELOOP, _LANGFUSE, _MASTRA = 1, 2, 4, 8, 16, 32
 PHANTOMS = frozenset(("(merged tools)",))
 """Tools that ADK invents for the results of parallel calls."""
 _ADK = "gcp.vertex.agent"
@@ -86,19 +94,22 @@ def _by_convention(span: OtelSpan, reader: MessageReader) -> Facts:
     return first
 
 
+_SIGNS_OF_KEYS = {
+    **dict.fromkeys(OPENINFERENCE_MARKS, _OPENINFERENCE),
+    "operation.name": _AI_SDK,
+    "llm.request.type": _GENAI | _TRACELOOP,
+    "traceloop.span.kind": _TRACELOOP,
+    LANGFUSE: _LANGFUSE,
+    MASTRA: _MASTRA,
+}
+
+
 def _signs_of_key(key: str) -> int:
     """Return the conventions that an attribute may belong to."""
-    if key in OPENINFERENCE_MARKS:
-        return _OPENINFERENCE
-    if key.startswith("ai.") or key == "operation.name":
-        return _AI_SDK
-    if key == LANGFUSE:
-        return _LANGFUSE
-    if key.startswith("gen_ai."):
-        return _GENAI | (_TRACELOOP if key.startswith(INDEXED_PREFIXES) else 0)
-    if key == "llm.request.type":
-        return _GENAI | _TRACELOOP
-    return _TRACELOOP if key == "traceloop.span.kind" or key.startswith(INDEXED_PREFIXES) else 0
+    signs = _SIGNS_OF_KEYS.get(key, 0)
+    signs |= _AI_SDK if key.startswith("ai.") else 0
+    signs |= _GENAI if key.startswith("gen_ai.") else 0
+    return signs | (_TRACELOOP if key.startswith(INDEXED_PREFIXES) else 0)
 
 
 _SIGNS = RememberedKeys(_signs_of_key)
@@ -108,6 +119,7 @@ _READERS = (
     (_GENAI, read_genai),
     (_TRACELOOP, read_traceloop),
     (_LANGFUSE, read_langfuse),
+    (_MASTRA, read_mastra),
 )
 
 

@@ -22,6 +22,8 @@ _OPENAI_KEYS = frozenset((
     *("role", "content", "tool_calls", "tool_call_id", "name", "id", "refusal", "audio", "annotations"),
     *("finish_reason", "function_call", "reasoning", "reasoning_content", "parsed"),
 ))  # fmt: skip
+_RESULT_KEYS = frozenset(("text", "files", "reasoning", "reasoningText", "sources", "warnings", "finishReason"))
+"""Keys of a result of a model in Mastra that holds no calls."""
 _SMOLAGENTS = frozenset(("tool-call", "tool-response"))
 _CALL_PARTS = frozenset(("tool_call", "server_tool_call"))
 _RESULT_PARTS = frozenset(("tool_call_response", "server_tool_call_response"))
@@ -110,6 +112,8 @@ class MessageReader:
         value = parse_value(value)
         if isinstance(value, dict):
             inner = next((value[key] for key in ("messages", "contents") if isinstance(value.get(key), list)), None)
+            if inner is None and isinstance(value.get("text"), str) and value.keys() <= _RESULT_KEYS:
+                return [Said(role, value["text"])]
             value = [value] if inner is None else inner
         if isinstance(value, str) and value.lstrip()[:1] != "{":
             return [Said(role, value)]

@@ -252,14 +252,22 @@ def drop_superseded(nodes: list[Node]) -> set[int]:
         if node.kind != "model" or node.order in superseded:
             continue
         below = node.descendants("model")
-        if below and (node.facts.replies is None or any(each.facts.replies is not None for each in below)):
+        is_told_below = any(each.facts.replies is not None for each in below)
+        if _has_calls(node) and not any(map(_has_calls, below)):
+            is_told_below = False
+        if below and (node.facts.replies is None or is_told_below):
             superseded.add(node.order)
+            below[-1].facts.prompt = below[-1].facts.prompt or (node.facts.prompt if len(below) == 1 else None)
         elif below:  # only the outer one has the messages: the inner ones are its parts
             superseded.update(each.order for each in below)
             if all(each.facts.usage is not None for each in below) and node.facts.usage is None:
                 node.facts.usage = below[-1].facts.usage
     rest = [node for node in nodes if node.kind == "model" and node.order not in superseded]
     return superseded | _second_records(rest)
+
+
+def _has_calls(node: Node) -> bool:
+    return any(said.calls for said in node.facts.replies or ())
 
 
 def _second_records(models: list[Node]) -> set[int]:

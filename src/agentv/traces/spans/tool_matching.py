@@ -24,11 +24,12 @@ REPEATED_TOOLS = "tool spans that repeat another one"
 def match_tools(timeline: Timeline, nodes: list[Node]) -> None:
     """Attach tool spans to calls; those that match none become calls of their own."""
     tools = [node for node in nodes if node.kind == "tool"]
+    has_scopes = len({node.span.scope for node in tools}) > 1
     tools = _without_nested(tools, timeline.notes)
     rest = _match_ids(timeline.calls, tools, timeline.notes)
     rest = _match_names(timeline.calls, rest)
     for node in rest:
-        kept = _first_record(node, timeline.calls)
+        kept = _first_record(node, timeline.calls) if has_scopes else None
         if kept is not None:
             timeline.notes[REPEATED_TOOLS] += 1
             _absorb(kept, node)
@@ -43,12 +44,25 @@ def _without_nested(tools: list[Node], notes: Counter[str]) -> list[Node]:
         outer = node.tool_ancestor
         while outer is not None and outer.facts.tool != node.facts.tool:
             outer = outer.tool_ancestor
-        if outer is None or not _may_be_same(outer, node):
+        if outer is None or not _may_be_same(outer, node) or not _is_repeated(outer, node):
             kept.append(node)
             continue
         notes[REPEATED_TOOLS] += 1
         _absorb(outer, node)
     return kept
+
+
+def _is_repeated(outer: Node, node: Node) -> bool:
+    """Return whether a span within one of the same tool repeats it, and is no call that the tool itself caused.
+
+    One instrumentation records a call twice only with the same id or the same input.
+    """
+    if outer.span.scope != node.span.scope:
+        return True
+    one, other = outer.facts, node.facts
+    if one.call_id and other.call_id:
+        return one.call_id == other.call_id
+    return one.input is not UNSET and other.input is not UNSET
 
 
 def _absorb(kept: Node, repeated: Node) -> None:
@@ -122,19 +136,24 @@ def _attach(call: CallDraft, node: Node) -> None:
 def _match_names(calls: list[CallDraft], tools: list[Node]) -> list[Node]:
     """Match the remaining spans by name: first those with equal inputs, then in the order of time."""
     for with_input in (True, False):
+        waiting: dict[str, list[CallDraft]] = {}
+        for call in calls:
+            if call.node is None:
+                waiting.setdefault(_plain_name(call.tool), []).append(call)
         rest: list[Node] = []
         for node in tools:
-            call = next((each for each in calls if _fits(each, node, with_input=with_input)), None)
-            if call is None:
+            group = waiting.get(_plain_name(node.facts.tool), [])
+            at = next((at for at, each in enumerate(group) if _fits(each, node, with_input=with_input)), None)
+            if at is None:
                 rest.append(node)
             else:
-                _attach(call, node)
+                _attach(group.pop(at), node)
         tools = rest
     return tools
 
 
 def _fits(call: CallDraft, node: Node, *, with_input: bool) -> bool:
-    if call.node is not None or call.trace_id != node.span.trace_id or not _same_tool(call.tool, node.facts.tool):
+    if call.trace_id != node.span.trace_id:
         return False
     if call.input is UNSET or node.facts.input is UNSET:
         return not with_input
@@ -150,8 +169,8 @@ def is_named(asked: str, ran: str) -> bool:
     return long[-len(short) :] == short
 
 
-def _same_tool(asked: str, ran: str) -> bool:
-    return asked == ran or (bool(asked) and asked.replace("-", "_").lower() == ran.replace("-", "_").lower())
+def _plain_name(tool: str) -> str:
+    return tool.replace("-", "_").lower()
 
 
 def _first_record(node: Node, calls: list[CallDraft]) -> Node | None:
