@@ -42,7 +42,7 @@ NO_COST = "have the agent send it in its reply"
 
 
 class LatencyBudget(EvaluatorBase, kw_only=True):
-    """The reply came within the time limit."""
+    """The reply took no longer than a limit."""
 
     type: Literal["latency_budget"] = "latency_budget"
     max_ms: Amount
@@ -60,7 +60,7 @@ class LatencyBudget(EvaluatorBase, kw_only=True):
 
 
 class CostBudget(EvaluatorBase, kw_only=True):
-    """The reply was cheap enough."""
+    """The reply cost no more than a limit."""
 
     type: Literal["cost_budget"] = "cost_budget"
     max_usd: Amount

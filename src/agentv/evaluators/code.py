@@ -188,7 +188,7 @@ class CodeLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Code(EvaluatorBase, kw_only=True):
-    """A program of yours decides: it reads the run as JSON and prints its verdict."""
+    """Your own program decides: it reads the run as JSON and prints its verdict."""
 
     type: Literal["code"] = "code"
     command: Annotated[tuple[str, ...], Meta(min_length=1)]

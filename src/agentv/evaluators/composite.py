@@ -107,7 +107,7 @@ class Composite(EvaluatorBase, kw_only=True):
 
 
 class AllOf(Composite, kw_only=True):
-    """All of these hold; its score is their weighted mean."""
+    """All inner evaluators pass; the score is their weighted mean."""
 
     type: Literal["all_of"] = "all_of"
 
@@ -181,7 +181,7 @@ class ThresholdComposite(Composite, kw_only=True):
 
 
 class AnyOf(ThresholdComposite, kw_only=True):
-    """Any of these holds; its score is the best of theirs."""
+    """At least one inner evaluator passes; the score is the highest of theirs."""
 
     type: Literal["any_of"] = "any_of"
 
@@ -192,7 +192,7 @@ class AnyOf(ThresholdComposite, kw_only=True):
 
 
 class AtLeast(ThresholdComposite, kw_only=True):
-    """At least `n` of these hold; its score is the mean of the `n` best."""
+    """At least `n` inner evaluators pass; the score is the mean of the `n` highest scores."""
 
     type: Literal["at_least"] = "at_least"
     n: Annotated[int, Meta(ge=1)]

@@ -153,7 +153,7 @@ class Equals(SelectorEvaluator, kw_only=True):
 
 
 class Json(SelectorEvaluator, kw_only=True):
-    """A text is JSON and contains what it should."""
+    """A text is JSON with the given content or of a schema."""
 
     type: Literal["json"] = "json"
     fenced: bool = False

@@ -359,7 +359,7 @@ def load_function(place: str, scope: Scope | None) -> Any:
 
 
 class Python(EvaluatorBase, kw_only=True):
-    """A Python function of yours decides."""
+    """Your own Python function decides."""
 
     type: Literal["python"] = "python"
     function: str

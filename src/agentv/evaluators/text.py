@@ -154,7 +154,7 @@ class Edge(SelectorEvaluator, kw_only=True):
 
 
 class StartsWith(Edge, kw_only=True):
-    """A text begins as it should."""
+    """A text begins with the given text."""
 
     type: Literal["starts_with"] = "starts_with"
 
@@ -165,7 +165,7 @@ class StartsWith(Edge, kw_only=True):
 
 
 class EndsWith(Edge, kw_only=True):
-    """A text ends as it should."""
+    """A text ends with the given text."""
 
     type: Literal["ends_with"] = "ends_with"
 
@@ -177,7 +177,7 @@ class EndsWith(Edge, kw_only=True):
 
 
 class WordCount(SelectorEvaluator, kw_only=True):
-    """A text is neither too short nor too long."""
+    """The number of words of a text is within limits."""
 
     type: Literal["word_count"] = "word_count"
     min: Count | None = None
@@ -233,7 +233,7 @@ Span = tuple[int, int] | None
 
 
 class Regex(SelectorEvaluator, kw_only=True):
-    """A pattern is found in a text."""
+    """A pattern matches in a text."""
 
     type: Literal["regex"] = "regex"
     pattern: Text

@@ -141,7 +141,7 @@ def _guess(sentence: str) -> str:
 
 
 class ToolOrder(EvaluatorBase, kw_only=True):
-    """Tools were called in an order that keeps these rules, whatever else was called in between."""
+    """Tools were called in an order that follows these rules; other calls may be in between."""
 
     type: Literal["tool_order"] = "tool_order"
     rules: Annotated[list[OrderRule | str], Meta(min_length=1)]

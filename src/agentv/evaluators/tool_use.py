@@ -128,11 +128,11 @@ class NoToolErrors(EvaluatorBase, kw_only=True):
 
 
 class Retries(EvaluatorBase, kw_only=True):
-    """After an error the same tool was tried again at most so many times in a row."""
+    """After an error the same tool was called again at most `max` times in a row."""
 
     type: Literal["retries"] = "retries"
     max: Count
-    """The number of retries of a tool in a row; a call that does not fail ends the row."""
+    """The number of retries of a tool in a row; a call that does not fail ends the sequence."""
     tools: Names | UnsetType = UNSET
     """Only calls of these tools; `*` and `?` make a name a glob."""
 
@@ -327,7 +327,7 @@ class RepeatedSequence(NamedTuple):
 
 
 class LoopDetection(EvaluatorBase, kw_only=True):
-    """No cycle of calls was repeated so many times in a row."""
+    """No cycle of calls was repeated `times` times in a row."""
 
     type: Literal["loop_detection"] = "loop_detection"
     times: Annotated[int, Meta(ge=2)] = 3
