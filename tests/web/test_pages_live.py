@@ -1,6 +1,7 @@
 """The pages of the viewer in a real Chromium: each page and flow, keys, live changes, hostile texts, barriers."""
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -283,6 +284,22 @@ class TestUnknown:
             page.wait_for_selector(".message")
             assert "unknown\nthe reply does not report them" in page.inner_text(".tiles")
             assert "calls unknown" in page.inner_text("section[aria-label=Conversation] h2")
+
+    def test_what_was_not_understood_stands_out(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        content = [{"type": "tool_use", "id": "1", "name": "get", "input": {}}, {"type": "hologram", "data": 1}]
+        sent = run.write("reply.json", json.dumps({"messages": [{"role": "assistant", "content": content}]}))
+        checks = [{"type": "tool_trajectory", "mode": "in_order", "expected": [{"tool": "refund"}]}]
+        target = {"name": "t", "provider": "cli", "command": ["cat", str(sent)]}
+        write_store(run, data={"targets": [target], "cases": [{"id": "a", "input": "x", "evaluators": checks}]})
+        with serve(store_file(run)) as viewer:
+            page = watched.open(f"{viewer.address}#/executions/last?view=runs")
+            assert "1 reply was only partly understood" in page.inner_text(".notice")
+            assert "hologram" in page.inner_text(".group-button")
+            page.click(".runs-table .row a")
+            page.wait_for_selector(".message")
+            assert "Not understood, so calls may be missing" in page.inner_text(".notice")
+            assert "\N{GREATER-THAN OR EQUAL TO} 1\nsome may be missing" in page.inner_text(".tiles")
 
     def test_rows_that_cannot_be_loaded_are_named_and_asked_for_again(self, browser: Any, tmp_path: Path) -> None:
         run = command_in(tmp_path)

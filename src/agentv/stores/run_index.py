@@ -27,6 +27,7 @@ MAX_MISSES = 20
 MAX_REASON = 200
 """Characters of a reason."""
 _AFTER_NAME = re.compile(r" \((?:expected|in_order|nearest|best|call)\b.*", re.DOTALL)
+_INDEXES = re.compile(r"\[\d+\]")
 _CALL_NUMBERS = re.compile(r"\b(calls?|messages?) \d+(?:(?:, | to | and )\d+)*")
 _decode = msgspec.json.Decoder(ResultRecord).decode
 
@@ -75,9 +76,11 @@ def failure_reason(record: ResultRecord) -> str | None:
         return _shorten(f"{record.error.kind}: {record.error.message}")
     for result in record.evaluators:
         if result.kind == "assertion" and result.status == record.status:
-            sentences = (*result.misses, *map(str, result.details.get("undecided") or ()))
-            if sentences:
-                return _shorten(_CALL_NUMBERS.sub(r"\1 …", _AFTER_NAME.sub("", sentences[0])))
+            undecided = result.details.get("undecided") or ()
+            if result.misses:
+                return _shorten(_CALL_NUMBERS.sub(r"\1 …", _AFTER_NAME.sub("", result.misses[0])))
+            if undecided:
+                return _shorten(_CALL_NUMBERS.sub(r"\1 …", _INDEXES.sub("[*]", str(undecided[0]))))
             return _shorten(str(result.details.get("error") or f"{result.name} scored {result.score}"))
     return f"the score is {record.score}"
 

@@ -96,13 +96,14 @@ class ExecutionPage {
       row.problem ? h("div", { class: "problem", role: "alert" }, row.problem) : null,
       progress,
       h("div", { class: "tiles" },
-        tile("passed", [percent(row.pass_rate), " ", rateBar(row)], row.pass_rate_interval ? `95 % interval ${intervalText(row.pass_rate_interval)}` : "nothing measured"),
+        tile("passed", [percent(row.pass_rate), " ", rateBar(row)], row.pass_rate_interval ? `${row.errors ? `of ${count(row.passed + row.failed)} measured, ` : ""}95 % interval ${intervalText(row.pass_rate_interval)}` : "nothing measured"),
         tile("runs", row.runs === row.planned ? count(row.runs) : `${count(row.runs)} of ${count(row.planned)}`, `${count(row.failed)} failed, ${plural(row.errors, "error")}`),
         tile("latency", duration(row.latency_ms?.p50), row.latency_ms ? `p95 ${duration(row.latency_ms.p95)}` : "median"),
         tile("tokens", count(tokens(row.tokens_usage)), coverage(row, "tokens_usage")),
         tile("cost", cost(row.cost_usd), coverage(row, "cost_usd")),
         row.summary?.repeats ? tile("flaky cases", count(flaky), `of ${plural(row.summary.repeats.cases, "repeated case")}`) : null),
-      h("p", { class: "quiet" }, `started ${time(row.started_at)}${row.completed_at ? `, ended ${time(row.completed_at)}` : ""}`, row.partly_understood ? ` · ${plural(row.partly_understood, "reply").replace("replys", "replies")} only partly understood` : ""),
+      h("p", { class: "quiet" }, `started ${time(row.started_at)}${row.completed_at ? `, ended ${time(row.completed_at)}` : ""}`),
+      row.partly_understood ? h("div", { class: "notice" }, h("strong", null, `${row.partly_understood === 1 ? "1 reply was" : `${count(row.partly_understood)} replies were`} only partly understood: `), "calls may be missing. The page of each run names the parts.") : null,
     );
   }
 
