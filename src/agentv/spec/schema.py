@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+from functools import cache
 from itertools import pairwise
 from textwrap import dedent
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -56,22 +57,26 @@ def field_docs(cls: type[msgspec.Struct]) -> dict[str, str]:
     docs: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if base is not msgspec.Struct and issubclass(base, msgspec.Struct):
-            docs |= dict(_own_docs(base))
+            docs |= own_docs(base)
     names = {field.name: field.encode_name for field in msgspec.structs.fields(cls)}
     return {names[name]: text for name, text in docs.items() if name in names}
 
 
-def _own_docs(cls: type) -> Iterator[tuple[str, str]]:
+@cache
+def own_docs(cls: type) -> dict[str, str]:
+    """Return the docstring under each field of a class, without those of its base classes."""
     try:
         source = dedent(inspect.getsource(cls))
     except (OSError, TypeError):  # installed without source files: a schema without descriptions is as strict
-        return
+        return {}
     (body,) = ast.parse(source).body
     assert isinstance(body, ast.ClassDef)  # noqa: S101 - source of a class
+    docs: dict[str, str] = {}
     for statement, following in pairwise(body.body):
         match statement, following:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                yield name, " ".join(text.split())
+                docs[name] = " ".join(text.split())
+    return docs
 
 
 Schema = dict[str, Any]
