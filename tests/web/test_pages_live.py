@@ -111,7 +111,7 @@ class TestPages:
         page = watched.open(f"{viewer.address}#/runs/{failed_run(viewer)}")
         page.wait_for_selector(".message")
         page.click(".diff a.cite >> nth=1")
-        page.wait_for_selector("#call-1.cited[open]")
+        page.wait_for_selector("#call-1.cited[open] .call-body")
         assert '"amount": 900' in page.inner_text("#call-1")
 
     def test_a_run_can_be_copied(self, watched: Watched, viewer: Served) -> None:
