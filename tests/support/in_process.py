@@ -84,10 +84,13 @@ def _restored_modules(folder: Path) -> Iterator[None]:
 @contextmanager
 def _restored_collector() -> Iterator[None]:
     """Turn garbage collection on again, which the command turns off until its end."""
+    thresholds = gc.get_threshold()
     try:
-        yield
+        # What the command froze could not be thawed without what tests/conftest.py has frozen.
+        with patch.object(gc, "freeze", lambda: None):
+            yield
     finally:
-        gc.unfreeze()
+        gc.set_threshold(*thresholds)
         gc.enable()
 
 
