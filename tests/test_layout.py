@@ -4,6 +4,7 @@ import ast
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1] / "src"
@@ -11,7 +12,6 @@ MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(ROOT.rglob("*.py"))
 }
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 MAX_LINES = 600
 SHORT = 60
 """Lines below which a module is short: merge it with its only importer, or with a relative."""
@@ -32,9 +32,15 @@ RIDDLES = re.compile(
 )
 
 
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Return the syntax trees of all modules; they are parsed by the tests and not while tests are collected."""
+    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+
+
 def imports_of(name: str) -> Iterator[str]:
     """Yield the modules that a module imports, inside functions too, but not for type checkers alone."""
-    todo: list[ast.AST] = [TREES[name]]
+    todo: list[ast.AST] = [trees()[name]]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
@@ -50,7 +56,7 @@ def imports_of(name: str) -> Iterator[str]:
 
 def test_each_class_name_occurs_once() -> None:
     found = defaultdict(list)
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 found[node.name].append(name)
@@ -70,7 +76,7 @@ def test_no_imports_go_in_a_circle() -> None:
 
 def test_few_imports_stand_inside_of_functions() -> None:
     imports: set[tuple[str, int]] = set()
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         for function in ast.walk(tree):
             if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 nodes = ast.walk(function)

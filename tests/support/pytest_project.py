@@ -9,7 +9,11 @@ import yaml
 
 from tests.support.command import Json, calls, cases, mocked
 
-STRICT = ("-p", "no:cacheprovider", "-W", "error", "--strict-markers", "--strict-config")
+STRICT = (
+    *("-p", "no:cacheprovider", "-W", "error", "--strict-markers", "--strict-config"),
+    # This plugin of a library is slow to import, and uses what Python 3.14 deprecates: with `-W error` no test runs.
+    *("-p", "no:langsmith_plugin"),
+)
 """Warnings, unknown markers, coroutines that were not awaited and event loops that were not closed are errors."""
 
 
@@ -34,8 +38,7 @@ class Project:
 
     def process(self, *args: str) -> pytest.RunResult:
         """Run pytest in a process that finds the plugin by its entry point."""
-        # That plugin of a library uses what Python 3.14 deprecates, and fails under `-W error` before any test.
-        return self.pytester.runpytest_subprocess(*STRICT, "-p", "no:langsmith_plugin", *args)
+        return self.pytester.runpytest_subprocess(*STRICT, *args)
 
     def collected(self, *args: str) -> list[str]:
         """Return the node ids of the collected tests."""
