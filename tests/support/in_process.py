@@ -68,16 +68,15 @@ def _redirected(name: str, fd: int, file: IO[bytes]) -> Iterator[None]:
 @contextmanager
 def _restored_modules(folder: Path) -> Iterator[None]:
     """Forget the modules of the folder afterwards: the next command finds the files as they are then."""
-    path, known = list(sys.path), set(sys.modules)
+    path, known, inside = list(sys.path), set(sys.modules), f"{folder.parent}{os.sep}"
     try:
         yield
     finally:
         sys.path[:] = path
         for name in sys.modules.keys() - known:
-            file = getattr(sys.modules[name], "__file__", None)
-            if file is not None and Path(file).is_relative_to(folder.parent):
+            if str(getattr(sys.modules[name], "__file__", "")).startswith(inside):
                 del sys.modules[name]
-        for entry in [entry for entry in sys.path_importer_cache if Path(entry).is_relative_to(folder.parent)]:
+        for entry in [entry for entry in sys.path_importer_cache if entry.startswith(inside)]:
             del sys.path_importer_cache[entry]
 
 
