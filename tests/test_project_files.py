@@ -1,6 +1,7 @@
 """Files around the code: workflows, forms, hooks, changelog fragments, pages for contributors."""
 
 import re
+import subprocess
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -131,6 +132,14 @@ class TestChangelog:
 
     def test_there_are_fragments_or_a_release(self) -> None:
         assert FRAGMENTS or "\n## " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_nothing_that_is_ignored_is_tracked() -> None:
+    command = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    assert listed.stdout == "", "leftovers of a merge, or an environment of one machine"
 
 
 def links(page: Path) -> list[str]:
