@@ -1,12 +1,13 @@
 """Lists of a store: pages, filters, facets, failure groups, charts and labels."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from agentv.errors import StoreError
 from agentv.model.listing import RunFilter, RunLabel, RunQuery
-from agentv.model.stored import DAMAGED
+from agentv.model.stored import DAMAGED, ExecutionRow
 from agentv.stores.sqlite import migrations
 from agentv.stores.sqlite.store import SqliteStore
 from tests.support.command import Command, command_in
@@ -182,6 +183,20 @@ class TestLabels:
         assert len(cases(store, execution, label="pass")) == 1
         store.set_label(execution, key, None)
         assert store.labelled_runs(execution) == []
+
+    def test_the_state_of_a_finished_execution_changes_with_its_labels(self, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        execution = write_store(run)
+        store = open_store(run)
+        (first, *_) = store.runs(execution)
+        states = [store.finished_state(execution)]
+        for label in (RunLabel(label="pass"), None):
+            store.set_label(execution, first.key, label)
+            states.append(store.finished_state(execution))
+        assert states[0] == states[2] != states[1]
+        store.begin(ExecutionRow(id="running", status="running", planned=1, started_at="x"))
+        assert store.finished_state("running") is None
+        store.close()
 
     def test_a_run_that_is_not_there_cannot_be_labelled(self, store: SqliteStore, execution: str) -> None:
         with pytest.raises(StoreError, match="holds no run"):

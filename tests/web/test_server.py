@@ -12,7 +12,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 import agentv
-from agentv.model.listing import RunLabel
+from agentv.model.listing import EvaluatorCounts, RunLabel
+from agentv.stores.sqlite.store import SqliteStore
 from agentv.web.endpoints import ENDPOINTS
 from agentv.web.openapi import describe_api
 from tests.support.command import Command, command_in
@@ -225,6 +226,28 @@ class TestComparisons:
             store.set_label(name, next(iter(store.runs(name))).key, RunLabel(label="fail"))
             store.close()
             assert viewer.get(path).data["total"] == 1
+
+    def test_answers_of_a_finished_execution_are_kept_while_another_one_runs(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run = command_in(tmp_path)
+        name = write_store(run, "--target", "careful")
+        asked: list[str] = []
+        counts = SqliteStore.evaluator_counts
+
+        def count(store: SqliteStore, name: str) -> list[EvaluatorCounts]:
+            asked.append(name)
+            return counts(store, name)
+
+        monkeypatch.setattr(SqliteStore, "evaluator_counts", count)
+        with serve(store_file(run)) as viewer:
+            first = viewer.get(f"executions/{name}/evaluators").body
+            other = write_store(run, "--target", "careful")
+            assert viewer.get(f"executions/{name}/evaluators").body == first
+            assert viewer.get("executions/last/evaluators").status == 200
+            assert asked == [name, other]
+            assert run("executions", "delete", name).code == 0
+            assert viewer.get(f"executions/{name}/evaluators").status == 404
 
 
 class TestLabels:

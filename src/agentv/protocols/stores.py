@@ -53,6 +53,10 @@ class ListingStore(Protocol):
         """Return a page of cases in plan order, with the outcomes of each target and persona."""
         ...
 
+    def finished_state(self, execution_id: str) -> str | None:
+        """Return a text that changes with the runs and the labels of a finished execution; `None` if it is not."""
+        ...
+
     def facets(self, execution_id: str) -> list[FacetRow]:
         """Return the numbers of runs by eval, target, persona, verdict, tools and tags."""
         ...

@@ -204,6 +204,19 @@ class ListingQueries(StoreQueries):
         """  # noqa: S608 - placeholders
         return dict(self.db.execute(query, [execution, *positions]).fetchall()) if positions else {}
 
+    def finished_state(self, execution_id: str) -> str | None:
+        """Return a text that changes with the runs and the labels of a finished execution; `None` if it is not."""
+        query = f"""
+            SELECT completed_at, checksum,
+                (SELECT count(*) FROM runs WHERE execution = executions.seq AND superseded = 0),
+                (SELECT count(*) || ' ' || coalesce(max(labels.updated_at), '')
+                    FROM labels {self.ordered_join} runs ON run = runs.seq WHERE execution = executions.seq)
+            FROM executions WHERE seq = ?
+        """  # noqa: S608 - a kind of join
+        with self.translate_errors():
+            row = self.db.execute(query, (self.execution_seq(execution_id),)).fetchone()
+        return None if row is None or row[0] is None else repr(tuple(row))
+
     def facets(self, execution_id: str) -> list[FacetRow]:
         """Return the numbers of runs by eval, target, persona, verdict, tools and tags."""
         query = f"""

@@ -62,9 +62,10 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """`True` if the answer takes long in a large execution and follows from the store alone, not from the time."""
 
     def encode_answer(self, view: StoreView, args: Args) -> bytes:
-        """Return the answer as bytes; one of a store that has not changed since is kept."""
+        """Return the answer as bytes; one that is kept is not made again."""
         if self.is_kept:
-            return view.keep_answer((self.path, *sorted(args.items())), lambda: dump_json(self.answer(view, args)))
+            key = (self.path, *sorted(args.items()))
+            return view.keep_answer(key, args.get("execution"), lambda: dump_json(self.answer(view, args)))
         found = self.answer(view, args)
         return found if isinstance(found, bytes) else dump_json(found)
 

@@ -38,18 +38,30 @@ class StoreView:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._documents: OrderedDict[tuple[str, str], RunDocument] = OrderedDict()
-        self._answers: dict[Hashable, bytes] = {}
-        self._token = ""
+        self._answers: dict[Hashable, tuple[str, bytes]] = {}
+        """Answers with the state that they belong to."""
 
-    def keep_answer(self, key: Hashable, make: Callable[[], bytes]) -> bytes:
-        """Return the answer of this key, which is made again only if the store has changed since."""
-        token = self.store.change_token()
-        if token != self._token or sum(map(len, self._answers.values())) > MAX_ANSWERS:
-            self._token, self._answers = token, {}
-        answer = self._answers.get(key)
-        if answer is None:
-            answer = self._answers[key] = make()
+    def keep_answer(self, key: Hashable, execution: str | None, make: Callable[[], bytes]) -> bytes:
+        """Return the answer of this key, which is made again only if the execution has changed since.
+
+        Without an execution, and for one that is under way, it is made again after any change of the store.
+        """
+        state = None if execution is None else self._finished_state(execution)
+        if state is None:
+            state = self.store.change_token()
+        kept = self._answers.get(key)
+        if kept is not None and kept[0] == state:
+            return kept[1]
+        answer = make()
+        if sum(len(each) for _, each in self._answers.values()) > MAX_ANSWERS:
+            self._answers.clear()
+        self._answers[key] = (state, answer)
         return answer
+
+    def _finished_state(self, name: str) -> str | None:
+        row = self.execution(name)
+        state = self.store.finished_state(row.id)
+        return None if state is None else f"{row.id} {state}"
 
     def execution(self, name: str) -> ExecutionRow:
         """Return an execution with its summary, by its id; `last` is the newest."""
