@@ -11,6 +11,7 @@ from agentv.matching.spoken import cents, foreign_numbers, word_numbers, word_ti
 from agentv.matching.values import (
     MEASURE_UNIT,
     MIN_PHONE,
+    SMALL,
     TIME_UNIT,
     TextValue,
     days_of,
@@ -31,64 +32,71 @@ _ASKS_WHEN = re.compile(
     r"\b(?:when|date|day|deadline|expir\w+|due|until|since|wann|datum|quand|cuándo|quando)\b", re.IGNORECASE
 )
 _ASKED = re.compile(
-    r"[?\uff1f\u061f]|\b(?:i|we)(?:'ll| would|'d| also| still| just)* need\b|\bplease\s+(?:tell|give|provide"
-    r"|confirm|share|enter|state|name|specify)\b|\bplease\s*[.!]?$",
+    r"[?\uff1f\u061f]|\b(?:i|we)(?:'ll| would|'d| also| still| just)* need\b|\bplease\s+(?:tell|give|provide|confirm"
+    r"|share|enter|state|name|specify)\b|\bplease\s*[.!]?$",
     re.IGNORECASE,
 )
 _ASKS_VALUE = re.compile(
     r"\b(?:know|remember|recall|what|which|who|whose|when|where|how|wann|wo|wie|wer|welche[rsnm]?|quel(?:le)?s?|quand"
-    r"|combien|où|qui"
-    r"|cu[áa]l\w*|cu[áa]ndo|cu[áa]nt\w+|d[óo]nde|qui[ée]n|quale|quando|quanto|dove|chi|\w*number|\w*nummer"
-    r"|num[ée]ro|n[úu]mero"
-    r"|code|ids?|date|birth\w*|address|e-?mail|phone|mobile|names?|amount|price|total|reference|ref|serial|model"
-    r"|version|size|postcode|zip|account|iban|pin|passport|details?|data|\w*datum|adresse|dirección|indirizzo|confirm"
-    r"|provide|specify)\b",
+    r"|combien|où|qui|cu[áa]l\w*|cu[áa]ndo|cu[áa]nt\w+|d[óo]nde|qui[ée]n|quale|quando|quanto|dove|chi|\w*number"
+    r"|\w*nummer|num[ée]ro|n[úu]mero|code|ids?|date|birth\w*|address|e-?mail|phone|mobile|names?|amount|price|total"
+    r"|reference|ref|serial|model|version|size|postcode|zip|account|iban|pin|passport|details?|data|\w*datum|adresse"
+    r"|dirección|indirizzo|confirm|provide|specify)\b",
     re.IGNORECASE,
 )
 """Words of a question that asks for a value, in contrast to one for a yes or no."""
 _ASKING_PARTS = re.compile(r"[?.!,;]\s|\s(?:and|or|und|oder|et|ou|y|e|en)\s")
 _ASKS_WORDS = re.compile(
     r"\bwhat\s+(?:would\s+you\s+like|can\s+(?:i|we)|do\s+you\s+(?:want|need|think)|happened|brings|else|(?:is|was"
-    r"|'s)\s+(?:it|this|that)"
-    r"\s+about|(?:is|'s)\s+(?:wrong|up|the\s+(?:matter|problem)|going\s+on))\b|\b(?:who|whose|why|wer|warum|pourquoi"
-    r"|qui\u00e9n|perch\u00e9)\b|\b(?:which|what)(?:'s"
-    r"|\s+is)?\s+(?:\w+\s+)?(?:doctor|dentist|person"
-    r"|colou?r|brand|flavou?r|browser|language|country|material|landlord|manager|colleague|driver|reason)\b",
+    r"|'s)\s+(?:it|this|that)\s+about|(?:is|'s)\s+(?:wrong|up|the\s+(?:matter|problem)|going\s+on))\b|\b(?:who|whose"
+    r"|why|wer|warum|pourquoi|qui\u00e9n|perch\u00e9)\b|\b(?:which|what)(?:'s|\s+is)?\s+(?:\w+\s+)?(?:doctor|dentist"
+    r"|person|colou?r|brand|flavou?r|browser|language|country|material|landlord|manager|colleague|driver|reason)\b",
     re.IGNORECASE,
 )
 """Words of a question whose answer is no number and no date."""
 _FRAGMENT = re.compile(
-    r"(?:^|[.!?]\s+)(?!(?:is|are|was|were|do|does|did|have|has|can|could|will|would|shall|should|may|ok|okay"
-    r"|right|done|ready"
-    r"|sure|anything|something|really|and\s+now|yes|no|agreed|deal|correct|more)\b)[^\W\d]\S*(?:\s\S+){0,3}\?\s*$",
+    r"(?:^|[.!?]\s+)(?!(?:is|are|was|were|do|does|did|have|has|can|could|will|would|shall|should|may|ok|okay|right"
+    r"|done|ready|sure|anything|something|really|and\s+now|yes|no|agreed|deal|correct"
+    r"|more)\b)[^\W\d]\S*(?:\s\S+){0,3}\?\s*$",
     re.IGNORECASE,
 )
 """A question without a verb, which names what it asks for: "And the weight?"."""
 _NEXT = re.compile(r"\b(?:next|previous|before|after|following|one\s+(?:more|less|up|down))\b", re.IGNORECASE)
 _SUPPOSED = re.compile(
     r"\b(?:so|must|right|correct|if|would|could|can|may|might|should|suppose|assuming|say|what\s+about|how\s+about"
-    r"|does|do|is\s+there|wenn"
-    r"|falls|kann|könnte|wäre|si|puedo|podría|se|posso|potrei|est-ce|puis-je)\b",
+    r"|does|do|is\s+there|wenn|falls|kann|könnte|wäre|si|puedo|podría|se|posso|potrei|est-ce|puis-je)\b",
     re.IGNORECASE,
 )
 """Words of a question about a value that is no more than an idea."""
 _ASKS_COUNT = re.compile(
-    r"\b(?:wie\s+viele?|combien|cu[áa]nt[oa]s|quant[aei]|quant[oa]s|hoeveel)\b|\bhow\s+(?:many"
-    r"|old|much|big|large|heavy|high|tall)\b|\bnumber\b",
+    r"\b(?:wie\s+viele?|combien|cu[áa]nt[oa]s|quant[aei]|quant[oa]s|hoeveel)\b|\bhow\s+(?:many|old|much|big|large"
+    r"|heavy|high|tall)\b|\bnumber\b",
     re.IGNORECASE,
 )
+_ASKS_SHARED_COUNT = re.compile(
+    r"\bhow\s+many\s+(?:\w+\s+)?(?:people|persons|guests|tickets|adults|children|kids|seats|nights|rooms|bedrooms"
+    r"|licen[sc]es|items|pieces|copies|units|boxes|bags|passengers|travell?ers|users|employees|players|students"
+    r"|of\s+you|will|are\s+you|do\s+you\s+need)\b|\bwie\s+viele\s+(?:personen|gäste|kinder|nächte|tickets)"
+    r"|\bcombien\s+de\s+(?:personnes|nuits|billets)|\bcuánt[ao]s\s+(?:personas|noches)",
+    re.IGNORECASE,
+)
+"""A question for a number that an agent books or orders by, so that it matters also where it is small."""
 _INFERRED = re.compile(
     r"\b(?:so|then|that'?s|that\s+(?:is|was|would|makes|leaves)|makes?|leaves?|total|altogether|together|sum|each"
-    r"|apiece|per|every"
-    r"|halves|thirds|quarters|instal?lments|split|left|over|more|less|minus|plus|times|half|double|twice|average"
-    r"|instead|would|could|if|saves?|cheaper|above"
-    r"|below|under"
-    r"|between|too\s+\w+|off|another|extra|also?\b|i\.e\.|means?|technically|earlier|after|before|within|rather"
-    r"|donc|soit|entonces|quindi|dann|macht|insgesamt|zusammen|jede[rns]?|je|por|par|ou|oder|or)\b|=|[?\uff1f]"
-    r"|\d\s*[+*/-]\s*\d|\d\s*[x\u00d7]\s*\d(?!.*\b(?:mm|cm|m|inch|in)\b)",
+    r"|apiece|per|every|halves|thirds|quarters|instal?lments|split|left|over|more|less|minus|plus|times|half|double"
+    r"|twice|average|instead|would|could|if|saves?|cheaper|above|below|under|between|too\s+\w+|off|another|extra"
+    r"|also?\b|i\.e\.|means?|technically|earlier|after|before|within|rather|donc|soit|entonces|quindi|dann|macht"
+    r"|insgesamt|zusammen|jede[rns]?|je|por|par|ou|oder|or)\b|=|[?\uff1f]|\d\s*[+*/-]\s*\d"
+    r"|\d\s*[x\u00d7]\s*\d(?!.*\b(?:mm|cm|m|inch|in)\b)",
     re.IGNORECASE,
 )
 """Words of a sentence in which values are worked out, in contrast to one that tells them."""
+_ASKS_DERIVED = re.compile(
+    r"\b(?:per|each|total|altogether|together|sum|average|year(?:ly)?|month(?:ly)?|week(?:ly)?|left|remaining"
+    r"|difference|pro|par|por|insgesamt|jährlich|monatlich)\b",
+    re.IGNORECASE,
+)
+"""Words of a question for a value that has to be worked out."""
 _CORRECTED = re.compile(
     r"\b(?:no,? sorry|sorry|i mean|i meant|mixed that up|correction|scratch that|wait)\b", re.IGNORECASE
 )
@@ -99,6 +107,7 @@ _SENTENCES = re.compile(
 )
 """Ends of sentences: not the dot of "28. September"."""
 _CLOCK = re.compile(r"(?P<hour>[0-2]?\d|3[01])(?:[.]?(?P<minute>[0-5]\d)|[.](?P<month>\d))")
+FEW = 2
 SMALL_ANSWER = 12
 """The same in the answer to a question for a number."""
 MAX_FACTOR = 31
@@ -123,6 +132,10 @@ _PARTS = re.compile(r"[^\W_]+")
 _DOTTED = re.compile(r"v?\d+(?:\.\d+){2,}(?:[/:]\d+)?")
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _UNIT_FACTORS = (10, 100, 1000, 60)
+_MEASURE_FACTORS = (2.2046, 0.4536, 1.6093, 0.6214, 2.54, 0.3937, 3.2808, 0.3048)
+"""Pounds and kilograms, miles and kilometres, inches and centimetres, feet and metres."""
+_MEASURED = 0.03
+"""Share by which a measure may be rounded."""
 
 
 class KnownValues:
@@ -151,6 +164,7 @@ class KnownValues:
                 self._numbers[value.number] = None
         self._numbers |= dict.fromkeys((*foreign_numbers(text), *word_numbers(text), *cents(text)))
         self._keys |= {f"time:{time}" for time in word_times(text)}
+        self._numbers |= dict.fromkeys(float(digits_of(value.text)) for value in days_of(text))
         self._keys |= {f"day:{day}" for day in edges_of_months(text)}
         for match in _DAY_AND_MONTH.finditer(text):
             readings = ((int(match[1]), int(match[2])), (int(match[2]), int(match[1])))
@@ -176,12 +190,18 @@ class KnownValues:
             return self._knows_date(value, self._given if is_exact else tuple(self._numbers))
         if value.kind == "time":
             is_written = squeeze(value.text) in "".join(self._letters)
+            is_duration = any(_minutes(key) in self._numbers for key in value.keys)
             return (
-                is_written or self._is_shifted(value, is_exact=is_exact) or (not is_exact and self._is_in_range(value))
+                is_written
+                or is_duration
+                or self._is_shifted(value, is_exact=is_exact)
+                or (not is_exact and self._is_in_range(value))
             )
         if self._is_part(value) or self._is_clock(value) or self._is_day(value.text) or self._is_between(value):
             return True
-        return value.number is not None and self._is_derived(value.number, is_about=value.is_about, is_exact=is_exact)
+        return value.number is not None and self._is_derived(
+            value.number, is_about=value.is_about, is_exact=is_exact, is_amount=value.is_amount
+        )
 
     def _knows_date(self, value: TextValue, numbers: tuple[float, ...]) -> bool:
         """Tell whether a date is known: its day, a day of a known date, or a known number of days from one."""
@@ -286,7 +306,7 @@ class KnownValues:
         around = (f"{match[1]}{int(match[2]) + step}" for step in (-1, 1))
         return any(other in known for other in around for known in self._letters)
 
-    def _is_derived(self, number: float, *, is_about: bool, is_exact: bool) -> bool:
+    def _is_derived(self, number: float, *, is_about: bool, is_exact: bool, is_amount: bool = False) -> bool:
         """Tell whether a number is another form of known ones: rounded, converted, a sum, a difference, a product."""
         numbers = [known for known in self._numbers if known > 0][-_MAX_NUMBERS:]
         if number in self._numbers or number == 0 or number >= 10**_MAX_DERIVED_DIGITS:
@@ -298,8 +318,18 @@ class KnownValues:
             return True
         if is_exact:
             given = (1.0, *self._given)
-            pairs = combinations(given, 2)
-            return any(_is_equal(number, other) for a, b in pairs for other in (a + b, abs(a - b), a * b))
+            pairs = list(combinations(given, 2))
+            is_share = not is_amount and any(
+                abs(number - 100 * min(a, b) / max(a, b)) < _ROUNDED for a, b in combinations(self._given, 2)
+            )
+            is_measure = not is_amount and any(
+                abs(number - known * factor) <= number * _MEASURED
+                for known in self._given
+                for factor in _MEASURE_FACTORS
+            )
+            is_count = number <= SMALL_ANSWER and any(number in (2 * known, known + 2) for known in self._given)
+            sums = any(_is_equal(number, other) for a, b in pairs for other in (a + b, abs(a - b), a * b))
+            return is_share or is_measure or is_count or sums
         is_next = any(len(digits) >= _MIN_ID and abs(number - float(digits)) == 1 for digits in self._digits)
         is_pair = any(self._is_pair(number, a, b) for a, b in combinations(numbers, 2))
         return is_next or is_pair or self._is_derived_twice(number, numbers)
@@ -352,11 +382,16 @@ class KnownValues:
             first = sentence.partition(", ")[0]
             is_plain = is_asked and not _INFERRED.search(first)
             is_idea = "?" in sentence
+            least = FEW if _ASKS_SHARED_COUNT.search(request) else SMALL
             is_count = is_exact and _ASKS_COUNT.search(request) is not None
             is_count = is_count and not any(self.has_number(number) for number in word_numbers(sentence))
             found += (
                 value
-                for value in (*values_of(sentence), *days_of(sentence), *(spoken_values(sentence) if is_count else ()))
+                for value in (
+                    *values_of(sentence),
+                    *days_of(sentence),
+                    *(spoken_values(sentence, least) if is_count else ()),
+                )
                 if not (is_idea and value.kind in ("number", "date", "time"))
                 and (value.kind != "quotation" or number == 0)  # only the answer itself quotes what was asked for
                 and self._is_told(
@@ -376,7 +411,8 @@ class KnownValues:
         if value.number is not None:
             if is_counted(sentence, value.text, request):
                 return False
-            is_count = is_exact and _ASKS_COUNT.search(request) is not None and value.number > SMALL_ANSWER
+            least = FEW if _ASKS_SHARED_COUNT.search(request) else SMALL_ANSWER
+            is_count = is_exact and _ASKS_COUNT.search(request) is not None and value.number > least
             after = sentence.partition(value.text)[2]
             is_marked = is_marked or (is_count and not TIME_UNIT.match(after))
             is_marked = is_marked or (is_exact and (value.number % 1 != 0 or MEASURE_UNIT.match(after) is not None))
@@ -400,7 +436,8 @@ class KnownValues:
             is_marked = (
                 is_exact or len(squeeze(value.text)) >= _MIN_LOOSE_ID or is_label(sentence.partition(value.text)[0])
             )
-        return is_marked and not self._knows_with(value, sentence, is_exact=is_exact)
+        is_worked_out = _ASKS_DERIVED.search(request) is not None
+        return is_marked and not self._knows_with(value, sentence, is_exact=is_exact and not is_worked_out)
 
     def _knows_with(self, value: TextValue, sentence: str, *, is_exact: bool) -> bool:
         """Tell whether a value is known, or worked out with other numbers of its own sentence."""

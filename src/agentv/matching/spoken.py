@@ -41,6 +41,8 @@ _CLOCK = re.compile(
 )
 _MINUTES = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
 _HOURS = 12
+_JOINTS = ("", " ", "-", ", ", ",")
+"""What stands between the words of a number."""
 _CENTS = re.compile(r"\b(?P<number>\d{1,3}(?:[.,]\d)?)\s?(?:cents?|ct|pence|centimes|céntimos)\b", re.IGNORECASE)
 _ALONE = ("both", "couple", "pair", "single", "once", "twice", "half", "quarter")
 """Words that are no part of another number."""
@@ -65,7 +67,7 @@ def _phrases(text: str) -> Iterator[list[str]]:
     phrase: list[str] = []
     end = -9
     for match in _WORD_NUMBER.finditer(text):
-        word, is_joined = match[0], match.start() - end <= 2  # noqa: PLR2004 - a comma and a space
+        word, is_joined = match[0], end >= 0 and text[end : match.start()] in _JOINTS
         end = match.end()
         # "six and nine" are two numbers, "a hundred and nine" is one.
         is_new = word in _ALONE or (word == "and" and _SIZES.keys().isdisjoint(phrase))

@@ -37,9 +37,8 @@ _MONTH = (
     r"(?P<month>jan(?:uary?|uar|vier|eiro|uari)?|enero|gennaio|feb(?:ruary?|ruar|rero|braio|ruari)?|février|fevereiro"
     r"|mar(?:ch|s|zo|ço)?|märz?|apr(?:ile?)?|abril|avril|may|mai|mayo|maggio|maio|june?|juni|juin|junio|giugno|junho"
     r"|july?|juli|juillet|julio|luglio|julho|aug(?:ust(?:us)?)?|août|agosto|sept?(?:i?embre|ember)?|setembro"
-    r"|settembre"
-    r"|o[ck]t(?:ober|ubre|obre)?|ottobre|outubro|nov(?:i?embre|ember|embro)?|de[cz](?:ember|embro)?|décembre"
-    r"|dici?embre)\.?"
+    r"|settembre|o[ck]t(?:ober|ubre|obre)?|ottobre|outubro|nov(?:i?embre|ember|embro)?|de[cz](?:ember|embro)?"
+    r"|décembre|dici?embre)\.?"
 )
 _YEAR = r"(?P<year>\d{4})"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.)?"
@@ -64,14 +63,12 @@ _ORDINAL_WORDS = (
 _ORDINALS = {**{word: number for number, word in enumerate(_ORDINAL_WORDS, start=1)}, "thirtieth": 30}
 _WORD_DAY = re.compile(
     rf"\b(?P<before>{_MONTH.replace('?P<month>', '?:')}\s+(?:the\s+)?)?(?:(?P<tens>twenty"
-    rf"|thirty)[-\s])?(?P<one>{'|'.join(_ORDINALS)})"
-    rf"\b(?P<after>\s+(?:of\s+)?{_MONTH.replace('?P<month>', '?:')}(?!\w))?(?(before)|(?(after)|(?!)))",
+    rf"|thirty)[-\s])?(?P<one>{'|'.join(_ORDINALS)})\b(?P<after>\s+(?:of\s+)?{_MONTH.replace('?P<month>', '?:')}(?!\w))?(?(before)|(?(after)|(?!)))",
     re.IGNORECASE,
 )
 """A day that is written as a word, beside its month."""
 _TIME = re.compile(
-    r"(?<![\w.:,/-])(?P<hour>[01]?\d|2[0-4])"
-    r"(?:(?:[:.h](?P<minute>[0-5]\d)(?::[0-5]\d)?)?\s?(?P<half>[ap]\.?m\b\.?)"
+    r"(?<![\w.:,/-])(?P<hour>[01]?\d|2[0-4])(?:(?:[:.h](?P<minute>[0-5]\d)(?::[0-5]\d)?)?\s?(?P<half>[ap]\.?m\b\.?)"
     r"|:(?P<minute2>[0-5]\d)(?::[0-5]\d)?(?:\s?(?:h|uhr)\b)?|\s?h\s?(?P<minute3>[0-5]\d)\b|h\b"
     r"|(?:\.(?P<minute4>[0-5]\d))?\s?(?:uhr(?:\s(?P<minute5>[0-5]\d))?|o'clock)\b)(?![\w:])",
     re.IGNORECASE,
@@ -95,26 +92,23 @@ _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|e|er|ème|ish|s|x)", re.IGNORECASE)
 _SCALES = {"k": 1e3, "thousand": 1e3, "grand": 1e3, "m": 1e6, "mio": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
 _SCALE = re.compile(r"\s?(?:k|thousand|grand|mio|million|bn|billion)\b|m(?=\s|$|[.,!?])", re.IGNORECASE)
 _GLUED = re.compile(
-    r"(?P<number>\d+(?:[.,]\d+)*)-?(?P<unit>k|m|mio|bn|kg|g|mg|lbs?|oz|km|cm|mm|ft|in|inch|mi|mph|kmh|l|ml|gb|mb"
-    r"|tb|kb"
-    r"|gbps|mbps|ghz|mhz|hz|kwh|kw|w|v|mah|px|p|s|secs?|min|mins?|h|hrs?|d|days?|weeks?|months?|years?|yrs?|eur|usd"
-    r"|gbp|chf|c|f|pcs|pm|am|x|fold)",
+    r"(?P<number>\d+(?:[.,]\d+)*)-?(?P<unit>k|m|mio|bn|kg|g|mg|lbs?|oz|km|cm|mm|ft|in|inch|mi|mph|kmh|l|ml|gb|mb|tb"
+    r"|kb|gbps|mbps|ghz|mhz|hz|kwh|kw|w|v|mah|px|p|s|secs?|min|mins?|h|hrs?|d|days?|weeks?|months?|years?|yrs?|eur"
+    r"|usd|gbp|chf|c|f|pcs|pm|am|x|fold)",
     re.IGNORECASE,
 )
 _WITH_UNIT = re.compile(r"\d+(?:[.,]\d+)*[a-zäöüµ]{1,6}")
 """A number with a unit, or an abbreviation, in small letters: 60fps, 141tsd."""
 TIME_UNIT = re.compile(
-    r"(?:\s|-)*(?:odd\s+|or so\s+|more\s+|full\s+|business\s+|working\s+)?"
-    r"(?:seconds?|secs?|s\b|minutes?|mins?|hours?|hrs?|h\b|days?|nights?|weeks?|months?|years?(?!\s*-?old)|times?"
-    r"|things?|emails?|calls?"
-    r"|questions?|more\b|other\b)",
+    r"(?:\s|-)*(?:odd\s+|or so\s+|more\s+|full\s+|business\s+|working\s+)?(?:seconds?|secs?|s\b|minutes?|mins?|hours?"
+    r"|hrs?|h\b|days?|nights?|weeks?|months?|years?(?!\s*-?old)|times?|things?|emails?|calls?|questions?|more\b"
+    r"|other\b)",
     re.IGNORECASE,
 )
 MEASURE_UNIT = re.compile(
     r"\s?(?:[mµn]?g(?:/[dm]?l)?|kg|lbs?|pounds|ounces|oz|kilos?|tons?|[mckµ]?m[23²³]?|km/?h|mph|miles?|feet|ft"
-    r"|inch(?:es)?|litres?|liters?|ml|cl|gallons?"
-    r"|[kmg]?bit(?:/s)?|[kmgt]b(?:it)?(?:ps|/s)?|[kmg]?hz|k?wh?|volts?|v|amps?|bar|psi|degrees?|°\s?[cf]?|%|percent"
-    r"|per cent|points?|mmol(?:/l)?)(?!\w)",
+    r"|inch(?:es)?|litres?|liters?|ml|cl|gallons?|[kmg]?bit(?:/s)?|[kmgt]b(?:it)?(?:ps|/s)?|[kmg]?hz|k?wh?|volts?|v"
+    r"|amps?|bar|psi|degrees?|°\s?[cf]?|%|percent|per cent|points?|mmol(?:/l)?)(?!\w)",
     re.IGNORECASE,
 )
 """Units of what is measured, in contrast to counted."""
@@ -130,8 +124,8 @@ _ID_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _COUNTED_BEFORE = re.compile(
-    r"\b(?:option|step|question|item|point|line|page|choice|part|attempt|try|level|row|tier|zone|gate|top|chapter)s?"
-    r"\s*(?:#|number|no\.?)?\s*$",
+    r"\b(?:option|step|question|item|point|line|page|choice|part|attempt|try|level|row|tier|zone|gate|top"
+    r"|chapter)s?\s*(?:#|number|no\.?)?\s*$",
     re.IGNORECASE,
 )
 _STREET_AFTER = re.compile(
@@ -141,8 +135,7 @@ _STREET_AFTER = re.compile(
 )
 _STREET_BEFORE = re.compile(
     r"\b[\w-]*(?:stra(?:ß|ss)e|str\.|weg|allee|platz|gasse|ring|damm|ufer|straat|laan|[Rr]oad|[Ss]treet|[Aa]venue"
-    r"|[Ll]ane)"
-    r",?\s*(?:no\.?\s*|number\s+)?$"
+    r"|[Ll]ane),?\s*(?:no\.?\s*|number\s+)?$"
 )
 _ORDINAL_DAY = re.compile(
     r"(?<![\w.,/-])(?P<day>[0-3]?\d)(?:st|nd|rd|th)\b(?!\s+(?:time|floor|row|attempt|birthday|grade))", re.IGNORECASE
@@ -156,8 +149,7 @@ _HEDGE_AFTER = re.compile(r"\s?(?:-?ish\b|or so\b|\w+ or so\b|something\b|or the
 _UNIT_AFTER = re.compile(r"\s?(?:mm|cm|m|km|kg|g|l|ml|metres?|meters?|litres?|kilos?)\b", re.IGNORECASE)
 _IDIOM = re.compile(
     r"(?<![\w.,:/])(?:24/7|9-5|per 100\s?(?:g|ml|km|grams?)|\d{1,2} (?:past|to the hour)|(?:get|gets|got|getting"
-    r"|returns?"
-    r"|throws?|a|an|status|code) (?:40[013458-9]|410|413|415|422|429|50[0-4])|9 to 5|50[/-]50|1[01]0\s?%|1:1"
+    r"|returns?|throws?|a|an|status|code) (?:40[013458-9]|410|413|415|422|429|50[0-4])|9 to 5|50[/-]50|1[01]0\s?%|1:1"
     r"|1-on-1|2FA|A[3-5](?!-)|[345]G|4K|MP[34]|UTF-8|Q[1-4]|B2[BC]|(?:1080|720)p|IPv[46]|101(?= (?:course|class))"
     r"|[34]0[0-9] (?:error|page)|(?:error|http) [45]\d\d|COVID-19|\d{1,2}\s?cents)(?![\w:])",
     re.IGNORECASE,
@@ -170,8 +162,7 @@ _RATE = re.compile(
 )
 """The slash of a price per unit."""
 _DIMENSIONS = re.compile(
-    r"(?<![\w.])(\d+(?:[.,]\d+)?)\s?(mm|cm|m)?\s?[x\u00d7]\s?(?=\d+(?:[.,]\d+)?(?:\s?(?:mm|cm"
-    r"|m))?(?!\w))",
+    r"(?<![\w.])(\d+(?:[.,]\d+)?)\s?(mm|cm|m)?\s?[x\u00d7]\s?(?=\d+(?:[.,]\d+)?(?:\s?(?:mm|cm|m))?(?!\w))",
     re.IGNORECASE,
 )
 SMALL = 20
@@ -347,10 +338,10 @@ def is_counted(sentence: str, number: str, request: str) -> bool:
     return counted is not None and counted[0].split()[0].casefold() not in request.casefold()
 
 
-def spoken_values(text: str) -> Iterator[TextValue]:
-    """Yield the numbers that are written as words and too large for a manner of speaking."""
+def spoken_values(text: str, least: int = SMALL) -> Iterator[TextValue]:
+    """Yield the numbers that are written as words and larger than a number."""
     for number in told_numbers(text):
-        if number > SMALL and number % 100:
+        if number > least and number % 100:
             key = f"number:{normalize_number(f'{number:.2f}')}"
             yield TextValue("number", key.removeprefix("number:"), frozenset((key,)), is_amount=True)
 

@@ -96,7 +96,7 @@ class FaultFinder:
         facts = [text for fact in brief.facts.values() for text in (fact.value, fact.tell) if text]
         own = (brief.opening, brief.goal, brief.fallback, brief.nudge)
         sayable = [text for text in (*own, *facts, *values, *scripted) if text]
-        self._texts = [*sayable, description]
+        self._texts = [*sayable, description, *(name.replace("_", " ") for name in brief.facts)]
         """Texts whose values the user may tell."""
         self._scripted = tuple(scripted)
         self._sayable = [words(text) for text in sayable]
