@@ -31,6 +31,11 @@ _DIGIT_GROUPS = re.compile(r"\+?\d(?:[\d()/. ,-]*\d)?")
 _ASKS_WHEN = re.compile(
     r"\b(?:when|date|day|deadline|expir\w+|due|until|since|wann|datum|quand|cuándo|quando)\b", re.IGNORECASE
 )
+_ASKS_ONLY_WHEN = re.compile(
+    r"^(?:and\s+|so\s+)?(?:when|where|wann|wo|quand|où|cu[áa]ndo|d[óo]nde|quando|dove|onde)\b(?!.*\b(?:number|code|id|price|amount|much)\b)",
+    re.IGNORECASE,
+)
+"""A question for a time or a place, whose answer is no plain number."""
 _ASKED = re.compile(
     r"[?\uff1f\u061f]|\b(?:i|we)(?:'ll| would|'d| also| still| just)* need\b|\bplease\s+(?:tell|give|provide|confirm"
     r"|share|enter|state|name|specify)\b|\bplease\s*[.!]?$",
@@ -373,6 +378,9 @@ class KnownValues:
         """
         asked = _asked_values(request)
         is_asked = asked > 0
+        are_numbers_asked = _FRAGMENT.search(request) is not None or any(
+            _ASKS_VALUE.search(part) and not _ASKS_ONLY_WHEN.search(part) for part in _ASKING_PARTS.split(request)
+        )
         found: list[TextValue] = []
         told = 0
         for number, sentence in enumerate(_SENTENCES.split(text)):
@@ -398,7 +406,8 @@ class KnownValues:
                     value,
                     sentence,
                     request if is_asked else "",
-                    is_exact=is_exact or (is_plain and value.kind != "number" and value.text in first),
+                    is_exact=(is_exact and (are_numbers_asked or value.kind != "number"))
+                    or (is_plain and value.kind != "number" and value.text in first),
                 )
             )
         return [value for value in found if not self._is_corrected(value, text)]

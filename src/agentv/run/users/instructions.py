@@ -159,9 +159,9 @@ _UNMISTAKABLE = (
     ),
     r"more than one (?:fact|detail|piece of information) (?:per|at|in)",
     (
-        r"(?:allowed|supposed|meant|permitted|told|must|should|may|can't|cannot|mustn't) (?:\w+ )?(?:to )?(?:invent"
-        r"|fabricate|make (?:things|anything|something|stuff|details|data|facts|values|one|it|this|that"
-        r"|up)(?! to me))\b"
+        r"(?:allowed|supposed|meant|permitted|told|must|should|may|cannot|mustn't) (?:\w+ )?(?:to )?(?:invent|fabricate"
+        r"|make (?:things|anything|something|stuff|details|data|facts|values|one|it|this|that) up(?! to (?:me|us))"
+        r"|make up (?!for|my|your|our))\b"
     ),
     (
         r"(?:according to|as per|laut|gemäß) (?:the |my |this |dem |der |meine\w* )?(?:scenario|brief\b|briefing"
@@ -351,8 +351,8 @@ def find_instructions(message: str, topics: Sequence[str], keys: Sequence[str], 
             key
             for key in keys
             if re.search(
-                rf"\b{re.escape(key.split('_')[0])}\b(?:.{{0,30}}\bnull\b|\s*[:=]\s*[\"']?(?:unknown"
-                r"|n/a)\b)",
+                rf"\b{re.escape(key.split('_')[0])}\b(?:.{{0,30}}\bnull\b|\s*[:=]\s*[\"']?(?:unknown|n/a)\b"
+                r"|.{0,40}\b(?:marked|flagged|listed|given|set|specified) as [\"']?(?:unknown|n/a|none)\b)",
                 text,
                 re.IGNORECASE,
             )

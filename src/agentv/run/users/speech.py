@@ -88,7 +88,7 @@ _TAG = re.compile(
     r"(?:^|[\s,])(?:ok|okay|alright|all right|right|deal|agreed|correct|yes|fine)\s*\?+\s*$", re.IGNORECASE
 )
 _ASKS = re.compile(
-    r"\b(?:what|which|who|whom|whose|when|where|why|how|or|welche[rsnm]?|wann|wo|wie|wer|was|wohin|oder|quel(?:le)?s?"
+    r"\b(?:what|which|who|whom|whose|when|where|why|how|or|o|welche[rsnm]?|wann|wo|wie|wer|was|wohin|oder|quel(?:le)?s?"
     r"|quand|comment|combien|où|ou|qui|cu[áa]l|cu[áa]ndo|c[óo]mo|cu[áa]nt[oa]s?|d[óo]nde|qu[ée]|qui[ée]n|quale|quando"
     r"|qual|quais|quant[oaie]s?|onde|dove|wat|welke?|wanneer|hoeveel|waar)\b|^\W*(?:come|como|che|chi|cosa|hoe)\b",
     re.IGNORECASE,
@@ -251,7 +251,7 @@ _DECLINED = re.compile(
     r"|nobody|nothing|nowhere|neither|nor|without|cannot|unknown|unsure|uncertain|forgot|forgotten|forget|lost|gone"
     r"|missing|misplaced|unreadable|illegible|hidden|later|ages|idea|clue|beats\s+me|(?:look|find|check|ask|search"
     r"|dig|figure)(?:ing|ed)?|have\s+to|need\s+to|rather|private|secret|confidential|depends|guess|wish"
-    r"|hard\s+to\s+(?:say|tell)|you\s+tell\s+me|wait|moment|(?:a|one)\s+(?:second|minute)|sec|hold\s+on|hang\s+on"
+    r"|hard\s+to\s+(?:say|tell)|you\s+tell\s+me|wait|(?:a|one)\s+(?:moment|second|minute)|sec|hold\s+on|hang\s+on"
     r"|let\s+me|why|somewhere|somebody|someone|some|whatever|sorry|afraid|yet|still|handles|entered|knows?|nicht"
     r"|kein\w*|nie|weiß|leider|später|pas|aucune?|jamais|sais|désolée?|tampoco|sé|sin|ningun[oa]?|não|nem|sei|senza"
     r"|nessun\w*|non|né|saprei|ricordo|recuerdo|acuerdo|lembro|ni\s+idea|nem\s+ideia|ignore|souviens|geen|niet|weet"

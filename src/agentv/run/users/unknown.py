@@ -80,6 +80,11 @@ _QUESTION_FORMS = tuple(
             word_set("place location address city town street store shop dealer seller venue site country"),
             r"where|wo|où|dónde|dove|onde",
         ),
+        (
+            word_set("payment paiement zahlung pago pagamento betaling"),
+            r"how (?:did|do|would|will) you (?:like to )?pay|comment (?:\w+[- ]){1,3}pay\w*|wie (?:\w+ ){1,3}(?:be)?zahl\w*"
+            r"|cómo (?:\w+ ){0,2}pag\w*|come (?:\w+ ){0,2}pag\w*",
+        ),
         (_PERSON_KEYS, r"who|whose|wer|qui|quién|chi|(?:what|how)(?:'s| is| are| was) (?:\w+ )?(?:name|called)"),
     )
 )
@@ -240,7 +245,10 @@ def _asks_for(answer: str, name: str, fact: Fact, facts: dict[str, Fact]) -> boo
     if not asked:
         return False
     labels = _labels(name)
-    specific = [label for label in labels if label not in _GENERIC]
+    known = [set(_labels(other)) for other, fact_ in facts.items() if fact_.value is not None]
+    # "medicine" asks for the medicine that is known, and not for `other_medicine`.
+    others = {label for own in known if own < set(labels) for label in own}
+    specific = [label for label in labels if label not in _GENERIC and label not in others]
     is_custom = {pattern.casefold() for pattern in fact.asked} != set(words(name.replace("_", " ")))
     if _shares_stem(specific, asked) or ((is_custom or not specific) and is_asked(fact, asked)):
         return True
