@@ -5,7 +5,9 @@ A value is compared after normalisation. A number may also be derived from known
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import combinations
+from typing import NamedTuple
 
 from agentv.matching.spoken import cents, foreign_numbers, word_numbers, word_times
 from agentv.matching.values import (
@@ -32,7 +34,8 @@ _ASKS_WHEN = re.compile(
     r"\b(?:when|date|day|deadline|expir\w+|due|until|since|wann|datum|quand|cuándo|quando)\b", re.IGNORECASE
 )
 _ASKS_ONLY_WHEN = re.compile(
-    r"^(?:and\s+|so\s+)?(?:when|where|wann|wo|quand|où|cu[áa]ndo|d[óo]nde|quando|dove|onde)\b(?!.*\b(?:number|code|id|price|amount|much)\b)",
+    r"^(?:and\s+|so\s+)?(?:when|where|wann|wo|quand|où|cu[áa]ndo|d[óo]nde|quando|dove|onde)\b(?!.*\b(?:number|code|id"
+    r"|price|amount|much)\b)",
     re.IGNORECASE,
 )
 """A question for a time or a place, whose answer is no plain number."""
@@ -143,6 +146,36 @@ _MEASURED = 0.03
 """Share by which a measure may be rounded."""
 
 
+class _TextValues(NamedTuple):
+    """Values of a text in all forms in which they are compared."""
+
+    keys: frozenset[str]
+    numbers: dict[float, None]
+    folded: str
+    digits: tuple[str, ...]
+    letters: str
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> _TextValues:
+    """Return the values of a text, which is read once."""
+    values = values_of(text)
+    keys = {key for value in values for key in value.keys}
+    dates = [key for key in keys if key.startswith("date:")]
+    numbers = dict.fromkeys(value.number for value in values if value.number is not None)
+    numbers |= dict.fromkeys(float(key[5:9]) for key in sorted(dates))
+    numbers |= dict.fromkeys((*foreign_numbers(text), *word_numbers(text), *cents(text)))
+    numbers |= dict.fromkeys(float(digits_of(value.text)) for value in days_of(text))
+    keys |= {f"day:{key[-5:]}" for key in dates}
+    keys |= {f"time:{time}" for time in word_times(text)}
+    keys |= {f"day:{day}" for day in edges_of_months(text)}
+    for match in _DAY_AND_MONTH.finditer(text):
+        readings = ((int(match[1]), int(match[2])), (int(match[2]), int(match[1])))
+        keys |= {f"day:{month:02d}-{day:02d}" for day, month in readings if 1 <= month <= len(_MONTH_DAYS)}
+    digits = tuple(digits_of(match[0]) for match in _DIGIT_GROUPS.finditer(text))
+    return _TextValues(frozenset(keys), numbers, fold(text), digits, squeeze(text))
+
+
 class KnownValues:
     """Values that somebody may tell, because they are in the texts that he knows."""
 
@@ -159,24 +192,12 @@ class KnownValues:
 
     def add(self, text: str) -> None:
         """Add all values of a text."""
-        for value in values_of(text):
-            self._keys |= value.keys
-            for key in value.keys:
-                if key.startswith("date:"):
-                    self._keys.add(f"day:{key[-5:]}")
-                    self._numbers[float(key[5:9])] = None
-            if value.number is not None:
-                self._numbers[value.number] = None
-        self._numbers |= dict.fromkeys((*foreign_numbers(text), *word_numbers(text), *cents(text)))
-        self._keys |= {f"time:{time}" for time in word_times(text)}
-        self._numbers |= dict.fromkeys(float(digits_of(value.text)) for value in days_of(text))
-        self._keys |= {f"day:{day}" for day in edges_of_months(text)}
-        for match in _DAY_AND_MONTH.finditer(text):
-            readings = ((int(match[1]), int(match[2])), (int(match[2]), int(match[1])))
-            self._keys |= {f"day:{month:02d}-{day:02d}" for day, month in readings if 1 <= month <= len(_MONTH_DAYS)}
-        self._folded += f" {fold(text)}"
-        self._digits += [digits_of(match[0]) for match in _DIGIT_GROUPS.finditer(text)]
-        self._letters.append(squeeze(text))
+        read = _read(text)
+        self._keys |= read.keys
+        self._numbers |= read.numbers
+        self._folded += f" {read.folded}"
+        self._digits += read.digits
+        self._letters.append(read.letters)
 
     def has_number(self, number: float) -> bool:
         """Tell whether a number is known as it is."""

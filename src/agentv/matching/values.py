@@ -63,8 +63,9 @@ _ORDINAL_WORDS = (
 _ORDINALS = {**{word: number for number, word in enumerate(_ORDINAL_WORDS, start=1)}, "thirtieth": 30}
 _ANY_MONTH = _MONTH.replace("?P<month>", "?:")
 _WORD_DAY = re.compile(
-    rf"\b(?P<before>{_ANY_MONTH}\s+(?:the\s+)?)?(?:(?P<tens>twenty|thirty)[-\s])?(?P<one>{'|'.join(_ORDINALS)})\b"
-    rf"(?P<after>\s+(?:of\s+)?{_ANY_MONTH}(?!\w))?(?(before)|(?(after)|(?!)))",
+    rf"\b(?P<before>{_ANY_MONTH}\s+(?:the\s+)?)?(?:(?P<tens>twenty"
+    rf"|thirty)[-\s])?(?P<one>{'|'.join(_ORDINALS)})\b(?P<after>\s+(?:of\s+)?{_ANY_MONTH}(?!\w))?(?(before)|(?(after)"
+    rf"|(?!)))",
     re.IGNORECASE,
 )
 """A day that is written as a word, beside its month."""

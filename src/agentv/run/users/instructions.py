@@ -159,9 +159,9 @@ _UNMISTAKABLE = (
     ),
     r"more than one (?:fact|detail|piece of information) (?:per|at|in)",
     (
-        r"(?:allowed|supposed|meant|permitted|told|must|should|may|cannot|mustn't) (?:\w+ )?(?:to )?(?:invent|fabricate"
-        r"|make (?:things|anything|something|stuff|details|data|facts|values|one|it|this|that) up(?! to (?:me|us))"
-        r"|make up (?!for|my|your|our))\b"
+        r"(?:allowed|supposed|meant|permitted|told|must|should|may|cannot|mustn't) (?:\w+ )?(?:to )?(?:invent"
+        r"|fabricate|make (?:things|anything|something|stuff|details|data|facts|values|one|it|this"
+        r"|that) up(?! to (?:me|us))|make up (?!for|my|your|our))\b"
     ),
     (
         r"(?:according to|as per|laut|gemäß) (?:the |my |this |dem |der |meine\w* )?(?:scenario|brief\b|briefing"
@@ -310,8 +310,11 @@ _MARKUP = re.compile(
     r"|guest|shopper|caller) (?:who|that|with|of)\b)",
 )
 """Marks of a protocol."""
-_theirs = re.compile(r"(?:\b(?:its|your|their|his|her|an?|each|any|every)|'s)(?:\s+\w+)?\s*$", re.IGNORECASE)
-"""Words before a noun that belongs to somebody else."""
+_UNSET = re.compile(
+    r".{0,30}\bnull\b|\s*[:=]\s*[\"']?(?:unknown|n/a)\b|.{0,40}\b(?:marked|flagged|listed|given|set"
+    r"|specified) as [\"']?(?:unknown|n/a|none)\b"
+)
+"""What follows the name of a fact that a brief does not know."""
 _unmistakable = compile_pattern("|".join(_UNMISTAKABLE))
 _signs = tuple(compile_pattern(sign) for sign in _SIGNS)
 _goal_named = re.compile(
@@ -333,40 +336,35 @@ def find_instructions(message: str, topics: Sequence[str], keys: Sequence[str], 
     mark = _MARKUP.search(text)
     if mark:
         return mark[0]
-    key = next((key for key in keys if "_" in key and re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text)), None)
-    if key is not None and not any(key in topic for topic in topics):
-        return key
-    cited = next(
-        (
-            key
-            for key in keys
-            if re.search(rf"\bfact\W+{re.escape(key)}\b|(?<!\w){re.escape(key)}\s?=\s?\S", text, re.IGNORECASE)
-        ),
-        None,
-    )
-    if cited is not None:
-        return f"fact {cited}"
-    null = next(
-        (
-            key
-            for key in keys
-            if re.search(
-                rf"\b{re.escape(key.split('_')[0])}\b(?:.{{0,30}}\bnull\b|\s*[:=]\s*[\"']?(?:unknown|n/a)\b"
-                r"|.{0,40}\b(?:marked|flagged|listed|given|set|specified) as [\"']?(?:unknown|n/a|none)\b)",
-                text,
-                re.IGNORECASE,
-            )
-        ),
-        None,
-    )
-    if null is not None:
-        return f"{null} is null"
+    named = _named_key(text, topics, keys)
+    if named is not None:
+        return named
     text = without_quotations(text)
     known = {word[:6] for topic in topics for word in words(topic)}
     for match in _unmistakable.finditer(text):
         if not _is_about(match[0], known):
             return " ".join(match[0].split())
     return _signs_of(text, known) or _named_goal(text, goal, known)
+
+
+def _named_key(text: str, topics: Sequence[str], keys: Sequence[str]) -> str | None:
+    """Return the name of a fact that a message uses as a brief does, which no user sees."""
+    folded = text.casefold()
+    for key in keys:
+        if (
+            "_" in key
+            and re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text)
+            and not any(key in topic for topic in topics)
+        ):
+            return key
+        word = key.casefold().partition("_")[0]
+        if word not in folded:
+            continue
+        if re.search(rf"\bfact\W+{re.escape(key)}\b|(?<!\w){re.escape(key)}\s?=\s?\S", text, re.IGNORECASE):
+            return f"fact {key}"
+        if any(_UNSET.match(folded, match.end()) for match in re.finditer(rf"\b{re.escape(word)}\b", folded)):
+            return f"{key} is unknown"
+    return None
 
 
 def _signs_of(text: str, known: set[str]) -> str | None:

@@ -88,9 +88,10 @@ _TAG = re.compile(
     r"(?:^|[\s,])(?:ok|okay|alright|all right|right|deal|agreed|correct|yes|fine)\s*\?+\s*$", re.IGNORECASE
 )
 _ASKS = re.compile(
-    r"\b(?:what|which|who|whom|whose|when|where|why|how|or|o|welche[rsnm]?|wann|wo|wie|wer|was|wohin|oder|quel(?:le)?s?"
-    r"|quand|comment|combien|où|ou|qui|cu[áa]l|cu[áa]ndo|c[óo]mo|cu[áa]nt[oa]s?|d[óo]nde|qu[ée]|qui[ée]n|quale|quando"
-    r"|qual|quais|quant[oaie]s?|onde|dove|wat|welke?|wanneer|hoeveel|waar)\b|^\W*(?:come|como|che|chi|cosa|hoe)\b",
+    r"\b(?:what|which|who|whom|whose|when|where|why|how|or|o|welche[rsnm]?|wann|wo|wie|wer|was|wohin|oder"
+    r"|quel(?:le)?s?|quand|comment|combien|où|ou|qui|cu[áa]l|cu[áa]ndo|c[óo]mo|cu[áa]nt[oa]s?|d[óo]nde|qu[ée]"
+    r"|qui[ée]n|quale|quando|qual|quais|quant[oaie]s?|onde|dove|wat|welke?|wanneer|hoeveel|waar)\b|^\W*(?:come|como"
+    r"|che|chi|cosa|hoe)\b",
     re.IGNORECASE,
 )
 """Words of a question that asks for more than a yes or no."""
