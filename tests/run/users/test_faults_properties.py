@@ -176,6 +176,28 @@ class TestValues:
     def test_an_answer_is_not_worked_out(self, message: str, answer: str) -> None:
         assert fault(message, answer, {"volume": "3", "serial": "SN-77120"}) is not None
 
+    @pytest.mark.parametrize(
+        ("value", "told", "changed"),
+        [
+            ("0176 5523 9901", "+49 (0)176 5523-9901", "+49 (0)176 5523-9988"),
+            ("017655239901", "0049 176 55239901", "0049 176 55239988"),
+            ("2026-03-03", "the third of March", "the eleventh of May"),
+            ("2026-09-28", "am 28. September 2026", "am 14. November 2026"),
+            ("1984-04-05", "5/4/84", "8/11/84"),
+            ("118,000 km", "118k", "164k"),
+            ("141.000", "141tsd", "187tsd"),
+            ("06:50", "6.50am", "9.35am"),
+            ("95 minutes", "1h35", "2h50"),
+            ("5 m x 4 m", "20 square metres", "34 square metres"),
+            ("KX-88213", "K X 8 8 2 1 3", "K X 5 5 9 8 0"),
+        ],
+    )
+    def test_forms_of_a_value_are_the_value(self, value: str, told: str, changed: str) -> None:
+        facts: dict[str, str | None] = {"asked": value}
+        for message in (f"It's {told}.", told, f"{told}, I think"):
+            assert fault(message, "What is the value, please?", facts) is None
+        assert fault(f"It's {changed}.", "What is the value, please?", facts) is not None
+
     @pytest.mark.parametrize("message", ["I restarted it ten times.", "I counted 22, is that bad?", "429 again?"])
     def test_quantities_that_nobody_asked_for_are_no_records(self, message: str) -> None:
         assert fault(message, "Restart it, please.", {"router": "Nest 3"}) is None

@@ -35,6 +35,10 @@ _PLAYED = (
 _MADE_UP = r"(?:simulated|simulating|fictional|fictitious|imaginary|made-up|pretend|synthetic|role-?play(?:ing)?|mock)"
 _UNMISTAKABLE = (
     (
+        rf"(?:portraying|impersonating|role-?playing|acting out|playing) (?:the|an?) (?:\w+ ){{0,2}}(?:well|resident"
+        rf"|{_PLAYED})\b"
+    ),
+    (
         rf"(?:my|the|this|a|an|your|assigned) (?:\w+ )?persona\b|(?:simulated|fictional|fictitious"
         rf"|imaginary) (?:\w+ )?{_PLAYED}"
     ),

@@ -63,6 +63,7 @@ _THEIRS = (
 )
 """Things of a user that are never those of an agent."""
 _STRONG = (
+    r"welcome to (?:our|the \w+ (?:service|support|hotline|shop|store|hotel|clinic))|(?:to|for) our attention",
     r"(?:ich|wir) (?:kann|können|könnte) ihnen (?:\w+ ){0,8}(?:anbieten|empfehlen|helfen)\b|virtuelle\w* assistent\w*",
     (
         r"je comprends votre (?:frustration|inquiétude|situation)|(?:sono|soy|je suis) (?:l'|il |la |el |un |una "
@@ -206,6 +207,15 @@ _STRONG = (
     r"(?:please )?accept our|(?:can|could) we do to (?:keep|help) you|your mother's maiden name",
 )
 _WEAK = (
+    (
+        r"i can (?:explain|clarify) (?:that|this|it)|let me (?:clarify|explain)|want (?:me to|the full|a hand"
+        r"|more details)\b"
+    ),
+    (
+        r"(?:^|[.!?] )you (?:could|might want to|may want to|should) (?!know|have|see|be|send|give|do|really|train|tell"
+        r"|fix|check|pay|refund)\w+"
+    ),
+    r"how many (?:people|persons|guests|nights|adults|children) (?:are|will|do) (?:you|in your|there in your|be)",
     (
         r"let me know (?:which|what|when|how) (?:\w+ )?you|i(?:'ll| will) (?:check|see|look) (?:whether|if) (?:we|it"
         r"|there)"
@@ -538,6 +548,9 @@ def _owned_things(text: str, speakers: Speakers) -> list[str]:
     own = {match.casefold() for part in speakers.own for match in _MY.findall(plain(part))}
     own |= {word for fact in speakers.facts for word in words(fact.replace("_", " "))}
     asked = {match.casefold() for part in speakers.other for match in _YOUR.findall(plain(part))}
+    asked |= {
+        word for part in speakers.other[-1:] for request in open_requests(part) for word in content_words(request)
+    }
     theirs = {match.casefold() for part in speakers.own for match in _YOUR.findall(plain(part))}
     theirs |= {match.casefold() for part in speakers.other for match in _MY.findall(plain(part))}
     things = {match.casefold() for match in _YOUR.findall(text)}

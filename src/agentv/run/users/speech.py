@@ -66,12 +66,12 @@ _COURTESY = re.compile(
     r"|more\s+for\s+you)|\b(?:how|what)\s+(?:else\s+)?(?:can|may)\s+(?:i|we)\s+(?:help|do\s+for)"
     r"|\bfurther\s+(?:assistance|help|support)|\b(?:was|is|did|does|has)\s+(?:this|that|it|everything|all|i"
     r"|my\s+\w+)\b.{0,40}\b(?:help(?:ed|ful)?|clear|answer(?:ed)?|useful|sense|solved?|worked|work|resolved?)\b"
-    r"|\b(?:rate|rating|feedback|survey|review|newsletter|satisfied)\b|\bhow\s+are\s+you|\b(?:and"
-    r"|what\s+about)\s+you\s*\?|\bclose\s+(?:the|this)\s+(?:ticket|case|chat)|\bnoch\s+(?:etwas|was|fragen|weitere)"
-    r"|\bsonst\s+noch|\bweitere\s+(?:fragen|hilfe)|\bweiterhelfen|\bautre\s+(?:chose|question)|\bautres\s+questions"
-    r"|\bvous\s+aider|\balgo\s+m[áa]s|\balguna\s+otra|\botra\s+(?:cosa|pregunta)|\bmais\s+alguma|\balgo\s+mais"
-    r"|\boutra\s+coisa|\bqualcos'?\s?altro|\baltr[aoe]\s+(?:domand|cos)|\bnog\s+(?:iets|vragen)|\bverder\s+helpen"
-    r"|\bnågot\s+(?:mer|annat)",
+    r"|\b(?:rate|rating|feedback|survey|(?:an?|short|quick|leave|write|your)\s+review|newsletter|satisfied)\b"
+    r"|\bhow\s+are\s+you|\b(?:and|what\s+about)\s+you\s*\?|\bclose\s+(?:the|this)\s+(?:ticket|case|chat)"
+    r"|\bnoch\s+(?:etwas|was|fragen|weitere)|\bsonst\s+noch|\bweitere\s+(?:fragen|hilfe)|\bweiterhelfen"
+    r"|\bautre\s+(?:chose|question)|\bautres\s+questions|\bvous\s+aider|\balgo\s+m[áa]s|\balguna\s+otra"
+    r"|\botra\s+(?:cosa|pregunta)|\bmais\s+alguma|\balgo\s+mais|\boutra\s+coisa|\bqualcos'?\s?altro"
+    r"|\baltr[aoe]\s+(?:domand|cos)|\bnog\s+(?:iets|vragen)|\bverder\s+helpen|\bnågot\s+(?:mer|annat)",
     re.IGNORECASE,
 )
 """Questions that a conversation may end with."""

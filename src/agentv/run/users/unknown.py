@@ -83,8 +83,8 @@ _QUESTION_FORMS = tuple(
         (
             word_set("payment paiement zahlung pago pagamento betaling"),
             (
-                r"how (?:did|do|would|will) you (?:like to )?pay|comment (?:\w+[- ]){1,3}pay\w*|wie (?:\w+ "
-                r"){1,3}(?:be)?zahl\w*|cómo (?:\w+ ){0,2}pag\w*|come (?:\w+ ){0,2}pag\w*"
+                r"how (?:did|do|would|will) you (?:like to )?pay|comment (?:\w+[- ]){1,3}pay\w*"
+                r"|wie (?:\w+ ){1,3}(?:be)?zahl\w*|cómo (?:\w+ ){0,2}pag\w*|come (?:\w+ ){0,2}pag\w*"
             ),
         ),
         (_PERSON_KEYS, r"who|whose|wer|qui|quién|chi|(?:what|how)(?:'s| is| are| was) (?:\w+ )?(?:name|called)"),
