@@ -42,7 +42,7 @@ _CLOCK = re.compile(
 _MINUTES = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
 _HOURS = 12
 _JOINTS = ("", " ", "-", ", ", ",")
-"""What stands between the words of a number."""
+"""Texts between the words of a number."""
 _CENTS = re.compile(r"\b(?P<number>\d{1,3}(?:[.,]\d)?)\s?(?:cents?|ct|pence|centimes|céntimos)\b", re.IGNORECASE)
 _ALONE = ("both", "couple", "pair", "single", "once", "twice", "half", "quarter")
 """Words that are no part of another number."""

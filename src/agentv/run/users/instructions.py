@@ -318,7 +318,7 @@ _UNSET = re.compile(
     r".{0,30}\bnull\b|\s*[:=]\s*[\"']?(?:unknown|n/a)\b|.{0,40}\b(?:marked|flagged|listed|given|set"
     r"|specified) as [\"']?(?:unknown|n/a|none)\b"
 )
-"""What follows the name of a fact that a brief does not know."""
+"""Words after the name of a fact that a brief does not know."""
 _unmistakable = compile_pattern("|".join(_UNMISTAKABLE))
 _signs = tuple(compile_pattern(sign) for sign in _SIGNS)
 _goal_named = re.compile(
