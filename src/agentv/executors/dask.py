@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+import warnings
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from agentv import __version__
 from agentv.errors import ExecutorError
 from agentv.executors.host import Host, is_own_address
 
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 CONNECT_S = 5.0
 LOCAL_SLOTS = 10
 """Slots of all workers that are started on this machine."""
+_PACKAGE_VERSION = "__import__('agentv').__version__"
+"""Expression for a worker, which may have no function of ours."""
 
 
 def _silence_loggers() -> None:
@@ -81,17 +86,25 @@ class DaskCluster:
                     silence_logs=logging.CRITICAL,
                 )
             security = {"security": distributed.Security()} if scheme == "tls" else {}
-            self._client = await distributed.Client(
-                address,
-                asynchronous=True,
-                set_as_default=True,
-                direct_to_workers=True,
-                timeout=CONNECT_S,
-                **security,
-            )
+            with warnings.catch_warnings(action="ignore"):  # about versions of packages that no worker needs
+                self._client = await distributed.Client(
+                    address,
+                    asynchronous=True,
+                    set_as_default=True,
+                    direct_to_workers=True,
+                    timeout=CONNECT_S,
+                    **security,
+                )
         except Exception as error:
             await self.close()
-            msg = f"no Dask scheduler can be reached at {self.address}: {str(error) or type(error).__name__}"
+            reason = str(error) or type(error).__name__
+            if scheme == "tls" and ("TLS" in reason or "ssl" in reason.lower()):
+                reason = f"{reason}; its certificates are set in the configuration of Dask, `distributed.comm.tls`"
+            elif isinstance(error, TypeError):  # a scheduler of another version has other methods
+                theirs = await _find_version(distributed, address)
+                fix = "use versions that are closer to each other"
+                reason = f"it has distributed {theirs}, this machine distributed {distributed.__version__}: {fix}"
+            msg = f"no Dask scheduler can be reached at {self.address}: {reason}"
             raise ExecutorError(msg) from error
 
     async def workers(self) -> Mapping[str, int]:
@@ -104,6 +117,7 @@ class DaskCluster:
 
     async def start(self, worker: str, lease_s: float) -> DaskHost:
         """Create the actor on one worker; the scheduler neither moves nor repeats it."""
+        await self._check_package(worker)
         future = self._client.submit(
             Host,
             lease_s,
@@ -116,9 +130,28 @@ class DaskCluster:
         )
         return DaskHost(future, await future)
 
+    async def _check_package(self, worker: str) -> None:
+        """Raise `ExecutorError` if a worker lacks this version of agentv: it would end when it gets the actor."""
+        found = await self._client.run(eval, _PACKAGE_VERSION, workers=[worker], on_error="return")
+        theirs = found.get(worker)
+        if isinstance(theirs, ImportError):
+            msg = f"worker {worker} cannot import agentv ({theirs}): install agentv {__version__} there"
+            raise ExecutorError(msg)
+        if isinstance(theirs, str) and theirs != __version__:
+            msg = f"worker {worker} has agentv {theirs}, this machine agentv {__version__}: install the same versions"
+            raise ExecutorError(msg)
+
     async def close(self) -> None:
         """Disconnect, and end the local cluster."""
         for part in (self._client, self._local):
             if part is not None:
                 with suppress(Exception):
                     await part.close()
+
+
+async def _find_version(distributed: Any, address: str) -> str:
+    """Return the version of a scheduler that this client cannot use."""
+    with suppress(Exception):
+        async with asyncio.timeout(CONNECT_S), distributed.rpc(address) as scheduler:
+            return str((await scheduler.versions())["packages"]["distributed"])
+    return "of another version"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from contextlib import suppress
 from itertools import count
@@ -23,6 +24,8 @@ STOP_S = 15.0
 """Time that a driver gets to end its engine."""
 _MAX_STDERR = 2_000
 _SIZE_BYTES = 8
+_COLOUR = re.compile(r"(?:\x1b|\\u001b)\[[0-9;]*m")
+"""Escape sequence of a terminal, also as text."""
 
 
 class DriverProcess:
@@ -124,8 +127,7 @@ async def serve(handler: object) -> None:
         try:
             reply = [number, True, await getattr(handler, kind)(*arguments)]
         except Exception as error:  # noqa: BLE001 - engines raise what they like
-            lines = f"{error}".strip().splitlines()
-            reply = [number, False, f"{type(error).__name__}: {lines[0] if lines else ''}"]
+            reply = [number, False, f"{type(error).__name__}: {_shorten(str(error))}"]
         with suppress(BrokenPipeError):
             write_all(pipes.replies, _frame(reply))
 
@@ -134,6 +136,12 @@ async def serve(handler: object) -> None:
             task = asyncio.create_task(answer(*await _read_frame(reader)))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
+
+
+def _shorten(text: str) -> str:
+    """Return the first line and the last one, which of a remote traceback is the exception, without colours."""
+    lines = [line.strip() for line in _COLOUR.sub("", text).splitlines() if line.strip()]
+    return " … ".join(dict.fromkeys((*lines[:1], *lines[-1:])))
 
 
 def _frame(value: list[Any]) -> bytes:

@@ -309,16 +309,17 @@ class Engine:
         return f"{'; '.join([*limits, *reasons.values()])}; {missing:,} of {planned:,} runs were not started"
 
     def _make_policy(self, planned: PlannedRun) -> RetryPolicy:
-        settings = self._providers[planned.eval.id, planned.target.name].settings
+        provider = self._providers[planned.eval.id, planned.target.name]
+        settings, is_remote = provider.settings, isinstance(provider.session, TimedSession)
         # One rate limiter for each target, whichever evals share it.
         breaker = CircuitBreaker() if self.breaks_circuits else None
-        limiter = RateLimiter(RateLimits.of(settings), breaker)
+        limiter = RateLimiter(RateLimits.of(settings, is_remote=is_remote), breaker)
         limiter = self.limiters.setdefault(dump_json(planned.target.settings), limiter)
         return RetryPolicy.resolve(self._options, settings, planned.eval.limits)._replace(
             limiter=limiter,
             on_attempt=None if self._on_attempt is None else self._make_attempt_reporter(planned, self._on_attempt),
             count_cost=self.spending.make_cost_counter(settings, planned.eval.prices),
-            is_remote=isinstance(self._providers[planned.eval.id, planned.target.name].session, TimedSession),
+            is_remote=is_remote,
         )
 
     def _make_attempt_reporter(

@@ -32,6 +32,9 @@ MAX_TIMER_DELAY_S = 0.25
 MIN_RATE_FACTOR = 1 / 64
 RECOVERY_S = 60.0
 """Time from a rate factor of 0 to 1; from one half, half as long."""
+REMOTE_RESERVE = 0.04
+"""Share of the requests per minute that is not used if they are sent by other machines: they take different times to
+get there, so that a target would sometimes receive more of them in a minute than were sent."""
 SMOOTHING = 0.2
 """Weight of the latest reply in the moving average of tokens per reply."""
 MAX_MESSAGE = 300
@@ -48,11 +51,12 @@ class RateLimits(NamedTuple):
     """Longest `Retry-After` that is waited for; a longer one opens the circuit."""
 
     @classmethod
-    def of(cls, settings: ProviderSettings) -> RateLimits:
-        """Return the limits in the settings of a provider."""
+    def of(cls, settings: ProviderSettings, *, is_remote: bool = False) -> RateLimits:
+        """Return the limits in the settings of a provider, whose requests other machines may send."""
+        rate = settings.requests_per_minute
         return cls(
             settings.max_concurrency,
-            settings.requests_per_minute,
+            rate * (1 - REMOTE_RESERVE) if rate and is_remote else rate,
             settings.tokens_per_minute,
             settings.max_retry_after_s,
         )
