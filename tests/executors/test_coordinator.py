@@ -12,6 +12,7 @@ import pytest
 from msgspec.json import encode
 
 from agentv.errors import ExecutorError
+from agentv.executors import coordinator
 from agentv.executors.coordinator import ClusterExecutor, RemoteSession
 from agentv.executors.host import Host, HostInfo, TargetJob, is_own_address
 from agentv.executors.shipping import pack_project
@@ -157,12 +158,12 @@ def test_the_poison_case_of_a_batch_is_found(tmp_path: Path) -> None:
         batch: dict[str, Any] = {"command": ["python3", "batch.py", "{input_file}"], "mode": "batch"}
         async with opened(tmp_path, **batch) as executor:
             assert executor.targets["e\tagent"].batch
-            asked = [request("poison" if at == 5 else "hello", f"c{at}") for at in range(12)]
+            asked = [request("poison" if at == 2 else "hello", f"c{at}") for at in range(4)]
             found = await executor.invoke("e\tagent", asked, 30, batch=True)
             failed = [at for at, response in enumerate(found) if response.error is not None]
-            assert failed == [5], [response.error for response in found]
-            assert found[5].error is not None
-            assert found[5].error.code == WORKER_LOST
+            assert failed == [2], [response.error for response in found]
+            assert found[2].error is not None
+            assert found[2].error.code == WORKER_LOST
 
     asyncio.run(run())
 
@@ -215,7 +216,11 @@ def test_a_worker_that_ends_while_it_starts_keeps_no_other_from_running(tmp_path
         asyncio.run(run())
 
 
-def test_requests_that_wait_end_when_the_engine_is_lost_after_its_workers(tmp_path: Path) -> None:
+def test_requests_that_wait_end_when_the_engine_is_lost_after_its_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator, "BEAT_S", 0.1)
+
     class Lost(InProcessCluster):
         is_lost = False
 

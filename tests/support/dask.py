@@ -88,12 +88,15 @@ def beside(function: Callable[[threading.Event], None]) -> Iterator[None]:
         thread.join()
 
 
-def kill_workers(dask: DaskProcesses, pids: Path, most: int, killed: list[int]) -> Callable[[threading.Event], None]:
-    """Return a function that kills a worker every 2 seconds, once there are lines in a file."""
+def kill_workers(
+    dask: DaskProcesses, pids: Path, seconds: float, killed: list[int]
+) -> Callable[[threading.Event], None]:
+    """Return a function that kills a worker every 2 seconds for some time, once there are lines in a file."""
 
     def kill(is_over: threading.Event) -> None:
         wait_for_lines(pids, 1)
-        while len(killed) < most and not is_over.wait(2):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not is_over.wait(2):
             if found := dask.workers():
                 os.kill(found[0], 9)
                 killed.append(found[0])
