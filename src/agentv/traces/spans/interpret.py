@@ -39,11 +39,11 @@ _FINISHED_WITH_CALLS = ("tool", "function")
 
 def is_agent_span(span: OtelSpan) -> bool:
     """Return whether a span follows one of the conventions, in its attributes or its events."""
-    if is_of_claude_code(span) or any(key.startswith(_KNOWN) for key in span.attributes):
+    if any(key.startswith(_KNOWN) for key in span.attributes):
         return True
     if isinstance(span.attributes.get("openinference"), dict) or "span_kind" in span.attributes:
         return True
-    return any(event.name.startswith("gen_ai.") for event in span.events)
+    return is_of_claude_code(span) or any(event.name.startswith("gen_ai.") for event in span.events)
 
 
 def is_of_adk(span: OtelSpan) -> bool:

@@ -156,7 +156,8 @@ def _merge(spans: list[OtelSpan], notes: Counter[str]) -> list[OtelSpan]:
         if rest := [record for record in unique if not is_of_claude_code(record)]:
             _attach(found, key, rest)
     merged = list(found.values())
-    return claude_code_spans(merged, told) if told or any(map(is_of_claude_code, merged)) else merged
+    is_claude_code = bool(told) or any(map(is_of_claude_code, {span.scope: span for span in merged}.values()))
+    return claude_code_spans(merged, told) if is_claude_code else merged
 
 
 def _tell_apart(spans: list[OtelSpan]) -> list[list[OtelSpan]]:
