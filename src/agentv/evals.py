@@ -1,7 +1,7 @@
 """Validated evals: evaluators, cases and targets, ready to run."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
@@ -59,7 +59,7 @@ class CheckedCase(Struct, frozen=True, kw_only=True):
     """The case with each of its personas; empty if it has one persona or none."""
 
 
-class Target(NamedTuple):
+class Target(Struct, frozen=True):
     """Named system under test."""
 
     name: str
@@ -76,7 +76,7 @@ class Target(NamedTuple):
     """Folder that its paths are relative to: that of `agentv.yaml` if it is defined there; `None` for the eval's."""
 
 
-class Limits(NamedTuple):
+class Limits(Struct, frozen=True):
     """Limits of an eval, for targets that set none."""
 
     timeout_s: float | None = None

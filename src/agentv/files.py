@@ -16,7 +16,9 @@ from importlib.util import module_from_spec, spec_from_loader
 from itertools import islice, product
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from agentv.errors import FormatError
 from agentv.model.request import Scope
@@ -74,7 +76,7 @@ def read_in_root(root: str | Path, name: str, folder: str | Path | None = None) 
     return data
 
 
-class TraceFiles(NamedTuple):
+class TraceFiles(Struct, frozen=True):
     """Folders in which a `trace_ref` is looked for."""
 
     folder: str | Path
@@ -151,7 +153,7 @@ def _has_file(root: str | Path, name: str) -> bool:
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
-class _LoadedFile(NamedTuple):
+class _LoadedFile(Struct, frozen=True):
     """A Python file that was imported, with the version of the file."""
 
     version: tuple[int, int]

@@ -5,9 +5,9 @@ A prompt of a judge is a Jinja template instead, with loops and filters (`evalua
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from agentv.errors import Problem
 from agentv.jsonio import dump_json
@@ -88,7 +88,7 @@ class Template:
         return [self._unescape(part) for part in texts], names
 
 
-class Placeholder(NamedTuple):
+class Placeholder(Struct, frozen=True):
     """A placeholder in a JSON value."""
 
     path: str

@@ -171,7 +171,7 @@ class TestClaims:
 
     def test_no_claim_holds_a_secret(self) -> None:
         runs = plan("a", reply=f"say {SECRET}")
-        runs[0] = runs[0]._replace(content=runs[0].content.replace(b"question a", f"question {SECRET}".encode()))
+        runs[0] = replace(runs[0], content=runs[0].content.replace(b"question a", f"question {SECRET}".encode()))
         written = Written()
         written.do(lambda writer: writer.claim(runs, lambda _: 0))
         (((claim,), _),) = written.store.commits

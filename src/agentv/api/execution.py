@@ -108,7 +108,7 @@ class PreparedExecution(Struct, frozen=True, kw_only=True):
 
     def select(self, run_filter: Callable[[PlannedRun], bool], count: int) -> PreparedExecution:
         """Return the execution restricted to the runs that a filter selects, of which there are `count`."""
-        return replace(self, run_filter=run_filter, planned=self.planned._replace(runs=count))
+        return replace(self, run_filter=run_filter, planned=replace(self.planned, runs=count))
 
     @property
     def concurrency(self) -> int:
@@ -167,7 +167,7 @@ def prepare(  # noqa: PLR0913 - what may be given beside evals and options
     part = None
     if options.shard is not None:
         part = plan_shard(partial(plan_runs, evals, options), *options.shard)
-        planned = planned._replace(runs=part.runs)
+        planned = replace(planned, runs=part.runs)
     return PreparedExecution(
         evals=evals,
         options=options,

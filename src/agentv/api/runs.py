@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -47,7 +47,7 @@ _decode_sides = msgspec.json.Decoder(list[tuple[str, list[str], dict[int, str]] 
 _decode_content = msgspec.json.Decoder(tuple[Case, list[Any]]).decode
 
 
-class NamedRuns(NamedTuple):
+class NamedRuns(msgspec.Struct, frozen=True):
     """An execution, or one run of it, found by name."""
 
     execution: ExecutionRow
@@ -228,7 +228,7 @@ def _read_reply(data: bytes, plain_blocks: tuple[str, ...] = ()) -> ProviderResp
         # The result of a call may stand in a later turn than the call: read as one reply, it would join the call.
         whole = replace(whole, output_messages=msgspec.convert(written, tuple[Message, ...]))
     exchanges = [
-        exchange._replace(response=_with_marks(exchange.response, data, plain_blocks))
+        replace(exchange, response=_with_marks(exchange.response, data, plain_blocks))
         for exchange in split_turns(replace(whole, turns=turns))
     ]
     ended_by = msgspec.convert(fields.get("ended_by"), EndedBy | None)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct
 
 from agentv.errors import StoreError
 from agentv.registry import find_store, store_schemes
@@ -30,7 +32,7 @@ MAX_NAMED = 5
 """Number of stores that a message names."""
 
 
-class StoreLocation(NamedTuple):
+class StoreLocation(Struct, frozen=True):
     """Location of a run store."""
 
     scheme: str

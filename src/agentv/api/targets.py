@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.api.providers import LOCAL_PROVIDERS, find_secrets
 from agentv.api.runs import translate_damage
@@ -286,7 +287,7 @@ async def check_target(
         if isinstance(opened, str):
             response = failure("transport", f"the target could not be opened: {opened}")
         else:
-            policy = policy._replace(is_remote=isinstance(opened.session, TimedSession))
+            policy = replace(policy, is_remote=isinstance(opened.session, TimedSession))
             response = await _ask(opened, prompt, None, policy)
             if needs_trace_file(response):
                 response = trace_follower(str(folder), str(project.root), settings.trace_store)(response)

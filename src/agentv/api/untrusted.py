@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from agentv.api.store_files import find_kind
 from agentv.errors import Problem
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 _SCHEMES = ("http://", "https://", "ws://", "wss://")
 
 
-class Permissions(NamedTuple):
+class Permissions(Struct, frozen=True):
     """Variables and hosts that targets of untrusted files may use."""
 
     variables: frozenset[str] = frozenset()

@@ -6,9 +6,10 @@ import os
 import shlex
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.api import resume as api
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 UNFINISHED = ("running", "interrupted")
 
 
-class ResumePlan(NamedTuple):
+class ResumePlan(Struct, frozen=True):
     """An earlier execution, and what to run to complete it."""
 
     store: Store

@@ -6,9 +6,10 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from agentv.errors import AgentVError, SpecError
 from agentv.exit_codes import ExitCode
@@ -31,7 +32,7 @@ Stamp = tuple[int, int]
 Snapshot = dict[str, Stamp]
 
 
-class ChangedFiles(NamedTuple):
+class ChangedFiles(Struct, frozen=True):
     """The files that changed since the last round."""
 
     files: set[str]

@@ -5,7 +5,9 @@ with the start of the returned list; the rest is new.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from agentv.formats.fields import CALL_ID_KEYS, OBJECT, texts_under, to_snake_case
 from agentv.model.conversation import Message
@@ -27,7 +29,7 @@ _BLOCKS = ("content", "parts", "contents", "items", "blocks")
 _RESULT_WORDS = ("result", "return", "response", "output")
 
 
-class Speaker(NamedTuple):
+class Speaker(Struct, frozen=True):
     """The role, the text and the call ids of an item."""
 
     role: str
@@ -35,7 +37,7 @@ class Speaker(NamedTuple):
     call_ids: frozenset[str] = frozenset()
 
 
-class NewPart(NamedTuple):
+class NewPart(Struct, frozen=True):
     """The start of the new part of a list."""
 
     start: int

@@ -5,7 +5,9 @@ each step, and one `role: tool` message for each result.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from agentv.formats.fields import CALL_ID_KEYS, INPUT_KEYS, NAME_KEYS, OBJECT, objects_in, to_snake_case
 
@@ -57,7 +59,7 @@ _RESULT_FIELDS = frozenset((
 ))  # fmt: skip
 
 
-class _ClassifiedBlock(NamedTuple):
+class _ClassifiedBlock(Struct, frozen=True):
     """One classified content block."""
 
     kind: str

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from agentv.formats.builder import MessageListBuilder, read_arguments
@@ -65,7 +65,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.:/-]{0,127}( [\w.:/-]+){0,5}")
 _DURATIONS = ("duration_ms", "latency_ms", "elapsed_ms")
 
 
-class LogEntry(NamedTuple):
+class LogEntry(Struct, frozen=True):
     """The content of an entry."""
 
     kind: Literal["call", "result", "text", "final", "nothing"]
@@ -317,7 +317,7 @@ _ENDINGS = ("_start", "_started", "_begin", "_end", "_ended", "_finished", "_don
 _STRAY_KINDS = ("type", "event", "kind", "event_type")
 
 
-class StrayEvents(NamedTuple):
+class StrayEvents(Struct, frozen=True):
     """The content of events that do not belong to the format of the stream."""
 
     messages: tuple[Message, ...] = ()

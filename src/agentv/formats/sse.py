@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from agentv.errors import FormatError
 from agentv.formats.fields import OBJECT, Path, Report
@@ -14,7 +16,7 @@ _BOM = b"\xef\xbb\xbf"
 _END = re.compile(rb"\r\n|\r|\n")
 
 
-class ServerEvent(NamedTuple):
+class ServerEvent(Struct, frozen=True):
     """One complete event."""
 
     data: str

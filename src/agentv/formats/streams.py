@@ -1,8 +1,9 @@
 """Assembler of streams of events (AG-UI, AI SDK, Ollama, LangGraph, vendors) into one complete reply."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.formats.anthropic import AnthropicStreamDecoder
@@ -30,7 +31,7 @@ _STATES = ("values", "updates", "messages", "messages/partial", "messages/comple
 """LangGraph events that hold messages."""
 
 
-class StreamEvent(NamedTuple):
+class StreamEvent(Struct, frozen=True):
     """One event of a stream."""
 
     value: Any
@@ -50,7 +51,7 @@ class StreamEvent(NamedTuple):
         return next((value for key in ("type", "event") if isinstance(value := self.value.get(key), str)), "")
 
 
-class AssembledStream(NamedTuple):
+class AssembledStream(Struct, frozen=True):
     """A stream assembled into one document."""
 
     document: Any
@@ -103,7 +104,7 @@ def _assemble_known(events: Sequence[StreamEvent]) -> AssembledStream | None:
             accept = _accept_turns(kind) if kind.single_turn else kind.accept
             accepted = [event.value for event in events if isinstance(event.value, OBJECT) and accept(event.value)]
             stream = _assemble_turns(accepted, kind.assemble) if kind.single_turn else kind.assemble(accepted)
-            return stream._replace(strays=_collect_strays(events, accept))
+            return replace(stream, strays=_collect_strays(events, accept))
     return None
 
 
@@ -300,7 +301,7 @@ _Predicate = Callable[[_Object], bool]
 _Assembler = Callable[[Sequence[_Object]], AssembledStream]
 
 
-class _StreamKind(NamedTuple):
+class _StreamKind(Struct, frozen=True):
     """A kind of stream with its detector and its assembler."""
 
     detect: _Predicate
@@ -395,7 +396,7 @@ def _assemble_custom_events(events: Sequence[StreamEvent], *, snapshots: bool) -
     rest = [event for event in events if event not in reports and to_snake_case(event.kind) not in _NON_ANSWER_KINDS]
     messages = [event for event in rest if isinstance(event.value, OBJECT) and isinstance(event.value.get("role"), str)]
     stream = _assemble_messages(messages) or _assemble_texts(rest, snapshots=snapshots)
-    return None if stream is None else stream._replace(strays=_collect_strays(reports, lambda _: False))
+    return None if stream is None else replace(stream, strays=_collect_strays(reports, lambda _: False))
 
 
 def _assemble_list(events: Sequence[StreamEvent], name: str | None = None) -> AssembledStream | None:

@@ -5,9 +5,9 @@ holds a value that looks like a call.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from agentv.formats.fields import (
@@ -173,7 +173,7 @@ class _CallIndex:
         self.names = {call.tool for call in (*calls, *before)}
 
 
-class _FoundCall(NamedTuple):
+class _FoundCall(Struct, frozen=True):
     """The properties of an object that looks like a call."""
 
     name: str | None
@@ -365,7 +365,7 @@ def _as_call(value: Mapping[Any, Any], *, any_id: bool = False) -> _FoundCall | 
     inner = value.get("function")
     if isinstance(inner, OBJECT):
         nested = _as_call(inner)
-        return None if nested is None else nested._replace(ids=(*nested.ids, *_ids(value)))
+        return None if nested is None else replace(nested, ids=(*nested.ids, *_ids(value)))
     name = next((text for key in NAME_KEYS if isinstance(text := value.get(key), str) and text), None)
     key = next((key for key in INPUT_KEYS if _is_input(value.get(key))), None)
     referred = any(isinstance(value.get(key), str) and value[key] for key in CALL_ID_KEYS)

@@ -1,8 +1,9 @@
 """Reader of token counts in the shape of any provider."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.formats.fields import OBJECT, SERVER_TOOL_USES, Path, Report, is_count, snake_key
@@ -19,7 +20,7 @@ _COUNTS = (
 )
 
 
-class _UsageShape(NamedTuple):
+class _UsageShape(Struct, frozen=True):
     """The shape in which a family of providers reports usage; camelCase keys are looked up as snake_case."""
 
     marks: frozenset[str]

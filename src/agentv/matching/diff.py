@@ -1,7 +1,7 @@
 """Differences of two values by path."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -13,7 +13,7 @@ from agentv.redaction import shorten
 MAX_QUOTED = 200
 
 
-class Difference(NamedTuple):
+class Difference(msgspec.Struct, frozen=True):
     """A path at which two values differ."""
 
     path: str

@@ -1,9 +1,10 @@
 """Comparison of a call's input with the expected one, by match mode and per-tool rule."""
 
 from collections.abc import Hashable, Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from agentv.matching.diff import Difference, differences
 from agentv.matching.equality import canonical_key, json_equal
@@ -16,7 +17,7 @@ from agentv.model.conversation import has_gap
 InputMode = Literal["exact", "partial", "subset", "ignore"] | tuple[str, ...]
 
 
-class InputRule(NamedTuple):
+class InputRule(Struct, frozen=True):
     """Ignored keys and defaults of one tool, in every mode."""
 
     ignore: tuple[str, ...] = ()
@@ -45,7 +46,7 @@ class ExpectedInput:
         self._is_object = isinstance(expected, dict) and not is_matcher(expected)
         self.written = self.expected = expected
         if self._is_object and rule is not PLAIN_RULE:
-            self.written = rule._replace(defaults={}).prepare(expected, expected=True)
+            self.written = replace(rule, defaults={}).prepare(expected, expected=True)
             # A key that a partial expectation lacks is not compared, so no default is needed.
             self.expected = self.written if mode == "partial" else rule.prepare(expected, expected=True)
         self._test: Predicate | None = None

@@ -9,9 +9,9 @@ from functools import lru_cache
 from math import inf, ulp
 from operator import ge, gt, le, lt
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from agentv.errors import EvaluationError, Problem
 from agentv.matching.equality import json_equal, sorted_json
@@ -401,7 +401,7 @@ def _regex(pattern: str) -> Predicate:
     return test
 
 
-class MatcherType(NamedTuple):
+class MatcherType(Struct, frozen=True):
     """A matcher that expected values may use."""
 
     bad_argument: Callable[[Any], str | None]

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from msgspec import Struct
 
 from agentv.matching.spoken import told_numbers
 
@@ -174,7 +176,7 @@ SMALL_TIME = 100
 MIN_PHONE = 7
 
 
-class TextValue(NamedTuple):
+class TextValue(Struct, frozen=True):
     """A value in a text."""
 
     kind: ValueKind

@@ -1,6 +1,6 @@
 """Mutants of replies, and the report of `agentv mutate`."""
 
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -31,7 +31,7 @@ Operator = Literal[
 OPERATORS: tuple[Operator, ...] = get_args(Operator)
 
 
-class Mutant(NamedTuple):
+class Mutant(Struct, frozen=True):
     """Reply with one change that an eval may or may not notice."""
 
     operator: Operator

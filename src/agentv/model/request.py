@@ -1,6 +1,6 @@
 """The request of a run, its scope, its case, and the turns and the persona of a conversation."""
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -53,7 +53,7 @@ class Persona(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Environment variables of its programs, as written."""
 
 
-class PersonaSettings(NamedTuple):
+class PersonaSettings(Struct, frozen=True):
     """Headers and environment variables of a persona, with the values of `${NAME}`."""
 
     headers: dict[str, str] = {}

@@ -1,6 +1,6 @@
 """Simulated users: their brief, what they see and do, the rules that end their conversations, and what they used."""
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -83,7 +83,7 @@ class SimulatorUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Faults of the simulator, one for each conversation that ended with one."""
 
 
-class UserView(NamedTuple):
+class UserView(Struct, frozen=True):
     """The part of a conversation that a user sees: texts, never tool calls, reasoning or evaluators."""
 
     turns: tuple[tuple[str, str], ...] = ()
@@ -95,7 +95,7 @@ class UserView(NamedTuple):
         return self.turns[-1][1] if self.turns else ""
 
 
-class Say(NamedTuple):
+class Say(Struct, frozen=True):
     """Next message of the user."""
 
     message: Message | None
@@ -108,7 +108,7 @@ class Say(NamedTuple):
     """`True` if a simulated user wrote it; scripted messages and fixed openings are not checked."""
 
 
-class Stop(NamedTuple):
+class Stop(Struct, frozen=True):
     """End of the conversation by the user."""
 
     reason: str = ""

@@ -64,9 +64,10 @@ def _mutants_of_turns(response: ProviderResponse, limit: int) -> Mutants:
         own = _mutants_of_reply(exchange.response, max(1, limit // len(exchanges)), TURN_OPERATORS)
         for mutant in own.made:
             changed = [*exchanges]
-            changed[number - 1] = exchange._replace(response=mutant.response)
+            changed[number - 1] = replace(exchange, response=mutant.response)
             made.append(
-                mutant._replace(
+                replace(
+                    mutant,
                     sentence=f"turn {number}: {mutant.sentence}",
                     response=_combine(response, changed),
                     call=None if mutant.call is None else first_call + mutant.call,
@@ -79,11 +80,11 @@ def _mutants_of_turns(response: ProviderResponse, limit: int) -> Mutants:
         changes = [next(operator(_reply(each.response, resolve_calls(each.response))), None) for each in exchanges]
         if any(changes):
             changed = [
-                each if change is None else each._replace(response=change.response)
+                each if change is None else replace(each, response=change.response)
                 for each, change in zip(exchanges, changes, strict=True)
             ]
             some = next(filter(None, changes))
-            made.append(some._replace(response=_combine(response, changed)))
+            made.append(replace(some, response=_combine(response, changed)))
     return Mutants(made, left_out)
 
 

@@ -4,7 +4,8 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from agentv.model.conversation import cut_mark
 from agentv.process.command import Command, ProcessResult
@@ -92,7 +93,7 @@ def to_result(returncode: int, stdout: BoundedOutput, stderr: BoundedOutput, dur
 _HEAD_BYTES = 4_096
 
 
-class OutputLine(NamedTuple):
+class OutputLine(Struct, frozen=True):
     """One line of output, without its newline."""
 
     number: int
@@ -203,7 +204,7 @@ def open_pipe(command: Command, pipe: InteractivePipe | None) -> tuple[BoundedOu
     return stdout, stderr, pipe
 
 
-class StandardPipes(NamedTuple):
+class StandardPipes(Struct, frozen=True):
     """File descriptors of a protocol on stdin and stdout, duplicated so that user code cannot write to them."""
 
     requests: int

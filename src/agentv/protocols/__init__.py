@@ -3,7 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from msgspec import Struct
 
@@ -339,7 +339,7 @@ class ProviderSettings(Struct, frozen=True, kw_only=True):
         return cls(**{name: getattr(provider, name) for name in cls.__struct_fields__ if hasattr(provider, name)})
 
 
-class OpenProvider(NamedTuple):
+class OpenProvider(Struct, frozen=True):
     """Open provider as the engine uses it."""
 
     settings: ProviderSettings

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from msgspec import Struct
 
 Span = tuple[int, int]
 
 
-class ScanView(NamedTuple):
+class ScanView(Struct, frozen=True):
     """A text prepared for the quick check."""
 
     data: bytes

@@ -4,7 +4,10 @@ import re
 from binascii import b2a_base64
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.redaction.credential_patterns import ScanView, Span, credential_finders, is_credential_field
 
@@ -133,7 +136,7 @@ class Secret:
         return [(form.lead, re.compile(form.pattern)) for form in forms]
 
 
-class _EncodedChar(NamedTuple):
+class _EncodedChar(Struct, frozen=True):
     """One character of an encoded secret."""
 
     pattern: str
@@ -141,7 +144,7 @@ class _EncodedChar(NamedTuple):
     """The character, if it is written as itself in a text that is not odd."""
 
 
-class _EncodedSecret(NamedTuple):
+class _EncodedSecret(Struct, frozen=True):
     """One encoding of a secret."""
 
     units: list[_EncodedChar]
@@ -220,7 +223,7 @@ def _encode_base64(value: str, depth: int) -> list[_EncodedSecret]:
         units = []
         for at in range(first, end):
             unit = _encode_base64_char(text[at], depth)
-            units.append(unit._replace(pattern=line_break + unit.pattern) if at % 4 == 0 and at > first else unit)
+            units.append(replace(unit, pattern=line_break + unit.pattern) if at % 4 == 0 and at > first else unit)
         forms.append(_EncodedSecret(units, tail=padded if (before + len(data)) % 3 else "", lead=1 if before else 0))
     return forms
 

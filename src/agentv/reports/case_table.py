@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from agentv.reports.terminal import clean, display_width, fit, pluralize
 from agentv.reports.turns import case_name
@@ -51,7 +51,7 @@ class Cell(NamedTuple):
         return ", ".join([*([f"{self.passed}/{measured}"] if measured else []), *errors])
 
 
-class TableRow(NamedTuple):
+class TableRow(Struct, frozen=True):
     """Outcomes of one case and persona with each target."""
 
     name: str

@@ -8,6 +8,7 @@ from shlex import quote
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from agentv.model.events import ExecutionStarted, RunFinished
 from agentv.model.request import DEFAULT_PERSONA
@@ -228,7 +229,7 @@ class Console:
         self._has_target_option = has_target_option
         """The target was chosen with `--target`, so the suggested command has to do so too."""
         is_verbose = verbosity > 0
-        self._extent = (LONG if is_verbose else SHORT)._replace(redact=redactor.text)
+        self._extent = replace(LONG if is_verbose else SHORT, redact=redactor.text)
         self._failures = FailureGroups(self._body, ALL if is_verbose else MAX_SHOWN, is_grouped=not is_verbose)
         self._failed_cases: set[CaseKey] = set()
         self._passed: dict[CaseKey, PassedCase] = {}

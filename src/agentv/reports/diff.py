@@ -6,6 +6,9 @@ import re
 from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from agentv.matching.diff import MAX_QUOTED, quote
 from agentv.redaction import shorten
 from agentv.reports.terminal import Style, as_ascii, clean, display_width, fit, pluralize
@@ -138,7 +141,7 @@ MAX_REASONS = 50
 IN_RECORD = "the result record (--out FILE.jsonl, or agentv runs show ID --json)"
 
 
-class Extent(NamedTuple):
+class Extent(Struct, frozen=True):
     """Bounds of an explanation: a run may have any number of calls."""
 
     rows: int = 50
@@ -159,7 +162,7 @@ SHORT = Extent()
 LONG = Extent(rows=500, sentences=200, folded=False)
 
 
-class DiffRow(NamedTuple):
+class DiffRow(Struct, frozen=True):
     """One row of an aligned diff."""
 
     verdict: str
@@ -303,7 +306,7 @@ def _folded_row(rows: list[DiffRow], unit: str) -> DiffRow:
 def render_diff(rows: Sequence[DiffRow], unit: str, style: Style, extent: Extent = SHORT) -> list[str]:
     """Render the rows in two columns that fit the width; values that differ are wrapped, not cut."""
     redact = extent.redact
-    rows = [row._replace(left=redact(row.left), right=redact(row.right)) for row in rows]
+    rows = [replace(row, left=redact(row.left), right=redact(row.right)) for row in rows]
     head = ("expected", f"actual ({unit} number first)")
     widest = max([display_width(head[0]), *[display_width(row.left) for row in rows]])
     left = max(MIN_COLUMN, min(widest, (style.width - 9) // 2))

@@ -8,6 +8,8 @@ from bisect import bisect
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import Struct
+
 from agentv.model.events import ExecutionFinished, ExecutionStarted, RunFinished
 from agentv.redaction import shorten
 from agentv.reports.diff import case_location, failure_kind, failure_reasons
@@ -48,7 +50,7 @@ class Annotation(NamedTuple):
         return f"::{self.level} {','.join(properties)}::{_encode_message(_truncate(self.message, MAX_MESSAGE))}"
 
 
-class _FailedCase(NamedTuple):
+class _FailedCase(Struct, frozen=True):
     """The runs of one case with one target that did not pass for the same reasons."""
 
     key: bytes

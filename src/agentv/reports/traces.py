@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from unicodedata import normalize
+
+from msgspec import Struct
 
 from agentv.jsonio import dump_json
 from agentv.model.events import AttemptFinished, RunFinished
@@ -30,7 +32,7 @@ _UNSAFE = re.compile(r"[^\w-]+")
 _DEVICES = re.compile(r"(?i)(?:aux|con|nul|prn|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:\..*)?").fullmatch
 
 
-class _RunId(NamedTuple):
+class _RunId(Struct, frozen=True):
     """The names of a run."""
 
     eval_id: str
@@ -40,7 +42,7 @@ class _RunId(NamedTuple):
     repeat: int
 
 
-class _Part(NamedTuple):
+class _Part(Struct, frozen=True):
     """An attempt at a run, or at one of its turns."""
 
     attempt: int

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agentv.redaction import shorten
 from agentv.reports.terminal import clean
@@ -42,7 +44,7 @@ def failed_turn(record: ResultRecord) -> int:
     return len(record.turns) if record.turns and record.error is not None and record.ended_by == "error" else 0
 
 
-class TurnResults(NamedTuple):
+class TurnResults(Struct, frozen=True):
     """Results about one turn, each with the labels of its diff; or about the whole conversation."""
 
     turn: int

@@ -7,9 +7,9 @@ from os import urandom
 from random import uniform
 from time import perf_counter
 from types import coroutine
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from agentv.formats.fields import MISSING_CALLS
@@ -82,7 +82,7 @@ def _continue(work: Coroutine[Any, Any, T], pending: Any) -> Generator[Any, Any,
 _CUT = Unread(path="reply", reason=f"the time was over before the reply was complete, {MISSING_CALLS}")
 
 
-class RetryPolicy(NamedTuple):
+class RetryPolicy(Struct, frozen=True):
     """Timeout, retries and rate limiter of the attempts at a target."""
 
     timeout_s: float
@@ -114,7 +114,7 @@ class RetryPolicy(NamedTuple):
         )
 
 
-class RunAttempts(NamedTuple):
+class RunAttempts(Struct, frozen=True):
     """Last reply of a run, and its attempts."""
 
     response: ProviderResponse
@@ -307,7 +307,7 @@ async def try_many(
         for (at, history), response in zip(list(pending.items()), responses, strict=True):
             if response.latency_ms is None and response.success and policy.is_live:
                 outcome = _add(history, replace(response, latency_ms=share_ms), policy)
-                outcomes[at] = None if outcome is None else outcome._replace(latency_share_of=len(batch))
+                outcomes[at] = None if outcome is None else replace(outcome, latency_share_of=len(batch))
             else:
                 outcomes[at] = _add(history, response, policy)
             if limiter.is_broken and is_unreachable(response.error):

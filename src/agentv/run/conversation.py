@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from agentv.errors import AgentVError
@@ -52,7 +52,7 @@ NO_THREAD = (
 )
 
 
-class ConversationPlan(NamedTuple):
+class ConversationPlan(Struct, frozen=True):
     """User side of the conversations of one run, and the rules that end them."""
 
     make_user: Callable[[int], UserDriver]
@@ -69,7 +69,7 @@ class ConversationPlan(NamedTuple):
     """Returns the use of the simulator, given the number of conversations and the faults."""
 
 
-class ConversationEnd(NamedTuple):
+class ConversationEnd(Struct, frozen=True):
     """Turns of a conversation, and the side that ended it."""
 
     exchanges: list[Exchange]
@@ -269,10 +269,10 @@ class _Conversation:
         self._texts.append((exchange.user[0].text if exchange.user else "", response.text))
         before, self._thread_id = self._thread_id, response.thread_id or self._thread_id
         if response.success and response.thread_id is None and self._thread_id is not None:
-            self._exchanges[-1] = exchange._replace(response=replace(response, thread_id=self._thread_id))
+            self._exchanges[-1] = replace(exchange, response=replace(response, thread_id=self._thread_id))
         elif response.success and before not in (None, response.thread_id) and self._keeps_thread:
             warned = replace(response, warnings=(*response.warnings, LOST_THREAD))
-            self._exchanges[-1] = exchange._replace(response=warned)
+            self._exchanges[-1] = replace(exchange, response=warned)
 
     def attach_to(self, cancelled: asyncio.CancelledError, log: list[Attempt], history: int) -> None:
         """Attach the turns so far to the error that ends the conversation, so that they are not lost."""

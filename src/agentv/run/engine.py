@@ -222,7 +222,7 @@ class Engine:
             record=make_record(
                 self._execution_id,
                 planned,
-                outcome._replace(response=response),
+                replace(outcome, response=response),
                 result,
                 started_at,
                 self._options,
@@ -273,8 +273,10 @@ class Engine:
             limiter = self.limiters.setdefault(
                 dump_json(target.settings), RateLimiter(RateLimits.of(provider.settings))
             )
-            policy = RetryPolicy.resolve(self._options, provider.settings, eval_.limits)._replace(
-                limiter=limiter, count_cost=self.spending.make_cost_counter(provider.settings, eval_.prices)
+            policy = replace(
+                RetryPolicy.resolve(self._options, provider.settings, eval_.limits),
+                limiter=limiter,
+                count_cost=self.spending.make_cost_counter(provider.settings, eval_.prices),
             )
             self._policies[key] = policy
         request = Request(
@@ -315,7 +317,8 @@ class Engine:
         breaker = CircuitBreaker() if self.breaks_circuits else None
         limiter = RateLimiter(RateLimits.of(settings, is_remote=is_remote), breaker)
         limiter = self.limiters.setdefault(dump_json(planned.target.settings), limiter)
-        return RetryPolicy.resolve(self._options, settings, planned.eval.limits)._replace(
+        return replace(
+            RetryPolicy.resolve(self._options, settings, planned.eval.limits),
             limiter=limiter,
             on_attempt=None if self._on_attempt is None else self._make_attempt_reporter(planned, self._on_attempt),
             count_cost=self.spending.make_cost_counter(settings, planned.eval.prices),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import os
 from hashlib import blake2b, sha256
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -78,7 +78,7 @@ class MemoryJudgeCache:
         return None
 
 
-class JudgeTarget(NamedTuple):
+class JudgeTarget(msgspec.Struct, frozen=True):
     """Target that judges."""
 
     provider: tuple[str, str]
@@ -169,8 +169,9 @@ class Judges:
         limits = RateLimits.of(settings)
         # Without a limit of its own, a judge gets no more concurrent requests than a tested target.
         usual = self._options.max_concurrency or eval_.limits.max_concurrency or DEFAULT_CONCURRENCY
-        limiter = RateLimiter(limits._replace(max_concurrency=limits.max_concurrency or usual))
-        return RetryPolicy.resolve(self._options, settings, eval_.limits)._replace(
+        limiter = RateLimiter(replace(limits, max_concurrency=limits.max_concurrency or usual))
+        return replace(
+            RetryPolicy.resolve(self._options, settings, eval_.limits),
             limiter=self.limiters.setdefault(target.settings or name.encode(), limiter),
             count_cost=self._make_cost_counter(eval_, name, settings),
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agentv.jsonio import dump_json
 from agentv.matching.text import name_match
@@ -20,7 +22,7 @@ KEY_BYTES = 8
 """Length of the hash that is the key of a run."""
 
 
-class PlannedRun(NamedTuple):
+class PlannedRun(Struct, frozen=True):
     """One repetition of one case with one target and one persona."""
 
     order: int
@@ -36,7 +38,7 @@ class PlannedRun(NamedTuple):
     """Snapshot of the case and its evaluators, as JSON."""
 
 
-class PlanCounts(NamedTuple):
+class PlanCounts(Struct, frozen=True):
     """Numbers of cases and runs of a plan."""
 
     cases: int

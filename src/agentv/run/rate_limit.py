@@ -6,9 +6,9 @@ import asyncio
 from collections import deque
 from contextlib import suppress
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from agentv.model.response import ResponseError
 from agentv.run.circuit_breaker import is_unreachable
@@ -40,7 +40,7 @@ SMOOTHING = 0.2
 MAX_MESSAGE = 300
 
 
-class RateLimits(NamedTuple):
+class RateLimits(Struct, frozen=True):
     """Limits in the settings of a target."""
 
     max_concurrency: int | None = None
@@ -62,7 +62,7 @@ class RateLimits(NamedTuple):
         )
 
 
-class Permit(NamedTuple):
+class Permit(Struct, frozen=True):
     """Permission to send one request, or one batch."""
 
     number: int
@@ -89,7 +89,7 @@ class _Throttle:
         self.ready_at += amount * self._interval_s * self.users / rate_factor
 
 
-class _Waiter(NamedTuple):
+class _Waiter(Struct, frozen=True):
     """Caller in the queue for a permit."""
 
     permit: asyncio.Future[Permit | ResponseError | None]

@@ -7,7 +7,7 @@ import os
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 from msgspec import UNSET, json
@@ -116,7 +116,7 @@ _decode_record = json.Decoder(ResultRecord).decode
 _decode_attempts = json.Decoder(tuple[Attempt, ...]).decode
 
 
-class PendingResult(NamedTuple):
+class PendingResult(msgspec.Struct, frozen=True):
     """Result that is not written and not reported yet."""
 
     row: ResultRow
@@ -194,21 +194,21 @@ def redact_results(pending: Sequence[PendingResult], redactor: Redactor) -> list
     return clean
 
 
-class _ClaimRequest(NamedTuple):
+class _ClaimRequest(msgspec.Struct, frozen=True):
     """Claims whose outcome a caller waits for."""
 
     claims: Sequence[Claim]
     answer: asyncio.Future[set[str]]
 
 
-class _StoreCall(NamedTuple):
+class _StoreCall(msgspec.Struct, frozen=True):
     """Other call of the store, made between two commits."""
 
     function: Callable[[], Any]
     answer: asyncio.Future[Any]
 
 
-class _Wakeup(NamedTuple):
+class _Wakeup(msgspec.Struct, frozen=True):
     """Request for a commit that nobody waits for: runs have started."""
 
 

@@ -40,7 +40,7 @@ _DIGITS = re.compile(r"0*(\d+)")
 TOKEN_COUNTS = tuple(name for name in TokensUsage.__struct_fields__ if name.endswith("_tokens"))
 
 
-class Gates(NamedTuple):
+class Gates(msgspec.Struct, frozen=True):
     """Conditions on an execution that replace the rule that every run has to pass."""
 
     min_pass_rate: float | None = None
@@ -74,7 +74,7 @@ def _case_name(key: CaseKey) -> str:
     return case_id if persona_id is None else f"{case_id} [{persona_id}]"
 
 
-class GateOutcome(NamedTuple):
+class GateOutcome(msgspec.Struct, frozen=True):
     """Outcome of one condition."""
 
     is_met: bool
@@ -298,7 +298,7 @@ def _mean(table: OutcomeTable, estimate: Callable[[int, int, int], float | None]
     return round(total / cases, DIGITS) if cases else None
 
 
-class ExecutionEnd(NamedTuple):
+class ExecutionEnd(msgspec.Struct, frozen=True):
     """End of an execution: time, and reasons for ending early."""
 
     at: str
@@ -311,7 +311,7 @@ class ExecutionEnd(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-class PlanNames(NamedTuple):
+class PlanNames(msgspec.Struct, frozen=True):
     """Names of evals and targets, in plan order."""
 
     evals: Iterable[str]

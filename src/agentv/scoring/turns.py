@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from agentv.model.conversation import Message, TokensUsage
@@ -18,7 +18,7 @@ MESSAGE_PATH = re.compile(r"output_messages\[(\d+)\]")
 """The beginning of the path of a place in a message; its group is the index of the message."""
 
 
-class Exchange(NamedTuple):
+class Exchange(Struct, frozen=True):
     """One turn of a conversation: what the user side sent, and the reply of the agent."""
 
     user: tuple[Message, ...]

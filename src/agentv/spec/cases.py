@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
@@ -46,7 +46,7 @@ MESSAGE_FIELDS = {"input_messages": "input", "expected_messages": "expected"}
 NOT_WRITTEN = (UNSET,) * 5
 
 
-class EvaluatorObjects(NamedTuple):
+class EvaluatorObjects(msgspec.Struct, frozen=True):
     """Evaluators of a case that were made in Python, which JSON cannot hold."""
 
     of_case: list[Any] | None

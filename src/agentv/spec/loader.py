@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from agentv.errors import Location, Problem, SpecError
@@ -91,7 +92,7 @@ HINTS = {
 """Hints for keys that are often written one level too high."""
 
 
-class TargetSelection(NamedTuple):
+class TargetSelection(Struct, frozen=True):
     """Targets and judge that the caller selects, overriding the files."""
 
     names: tuple[str, ...]
@@ -451,7 +452,7 @@ def _load_file(path: Path, selection: TargetSelection, load_cached_project: Any)
     try:
         project: Project = load_cached_project(project_file) if project_file else with_personas(folder)
         if foreign is not None:
-            project = project._replace(warnings=(*project.warnings, _foreign_problem(foreign)))
+            project = replace(project, warnings=(*project.warnings, _foreign_problem(foreign)))
         project_problems: tuple[Problem, ...] = ()
     except SpecError as error:
         project, project_problems = Project(folder), error.problems

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from agentv.errors import Problem, SpecError
 from agentv.spec.discovery import SUFFIXES, TRUSTS_ALL
@@ -32,7 +33,7 @@ ADMINISTRATOR = 0
 """User id of root."""
 
 
-class Project(NamedTuple):
+class Project(msgspec.Struct, frozen=True):
     """The project that an eval belongs to, with its shared settings."""
 
     root: Path
@@ -125,7 +126,7 @@ def load_project(path: Path) -> Project:
     shared = with_personas(path.parent)
     return Project(
         path.parent,
-        [target._replace(folder=str(path.parent)) for target in targets],
+        [replace(target, folder=str(path.parent)) for target in targets],
         entry.defaults,
         checks,
         (*source.warnings, *(source.locate(as_warning(warning)) for check in checks for warning in check.warnings)),

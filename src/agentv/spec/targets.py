@@ -131,7 +131,7 @@ def check_targets(
             continue
         if target.name in targets:
             problems.append(Problem(f"{target_path}.name", f"{target.name!r} is already the name of another target"))
-        targets[target.name] = target._replace(location=source.location(target_path) if source else None)
+        targets[target.name] = with_fields(target, location=source.location(target_path) if source else None)
     return list(targets.values()), problems
 
 
@@ -217,7 +217,7 @@ def add_plain_blocks(target: Target, names: Sequence[str]) -> Target:
     provider = target.instance
     if isinstance(provider, msgspec.Struct) and "plain_blocks" in provider.__struct_fields__:
         provider = with_fields(provider, plain_blocks=tuple(blocks))
-    return target._replace(settings={**target.settings, "plain_blocks": blocks}, instance=provider)
+    return with_fields(target, settings={**target.settings, "plain_blocks": blocks}, instance=provider)
 
 
 def select_targets(

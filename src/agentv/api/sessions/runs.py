@@ -102,7 +102,7 @@ def split_session(session: Session) -> list[Exchange]:
     last = exchanges[-1]
     names = ("success", "text", "error")
     final = replace(last.response, **{name: getattr(session.response, name) for name in names})
-    return [*exchanges[:-1], last._replace(response=final)]
+    return [*exchanges[:-1], replace(last, response=final)]
 
 
 def question_start(prompt: Sequence[Message]) -> int:

@@ -1,9 +1,9 @@
 """Alignment of calls with expectations, and pairs of leftovers that resemble each other."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from agentv.evaluators.trajectory.expectations import CallMatcher, CountedCalls, Expectation
 from agentv.matching.alignment import (
@@ -141,7 +141,7 @@ def _move_nearer(by_distance: dict[int, int], mask: int) -> dict[int, int]:
 Aligner = Callable[[list[int], int], list[Pair]]
 
 
-class AlignedPair(NamedTuple):
+class AlignedPair(Struct, frozen=True):
     """A pair of an expectation and a call, by their positions."""
 
     expected: int
@@ -150,7 +150,7 @@ class AlignedPair(NamedTuple):
     differences: list[Difference] = []
 
 
-class Alignment(NamedTuple):
+class Alignment(Struct, frozen=True):
     """Pairs of expectations and calls, and what is left over."""
 
     matches: list[Pair]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from agentv.evaluators.call_checks import ONLY_COUNTS, is_any_name, unread_calls
 from agentv.evaluators.trajectory import wording
@@ -357,7 +359,7 @@ def _decide_times(config: ToolTrajectory, tally: ConstraintTally, missing: Seque
                 tally.undecided.append(sentence)
 
 
-class CountMatch(NamedTuple):
+class CountMatch(Struct, frozen=True):
     """Expectations matched with the counts of tools."""
 
     wanted: Sequence[Expectation]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import Struct
+
 from agentv.evaluators.base import ConstraintTally
 from agentv.evaluators.call_checks import has_missing_text, is_result_unread, unread_calls
 from agentv.evaluators.trajectory import wording
@@ -44,7 +46,7 @@ class CountBounds(NamedTuple):
     """The possible ones where they are certain and their durations are known; else none."""
 
 
-class Units(NamedTuple):
+class Units(Struct, frozen=True):
     """The calls, or turns, that were read, and the expected ones."""
 
     unit: str
@@ -145,7 +147,7 @@ def turn_units(config: ToolTrajectory, ctx: Context, counted: CountedCalls) -> U
     )
 
 
-class Span(NamedTuple):
+class Span(Struct, frozen=True):
     """Position of the entries of one expected turn among those of all turns."""
 
     start: int

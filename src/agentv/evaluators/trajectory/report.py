@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import UNSET, Struct
 from msgspec.json import decode
@@ -31,7 +31,7 @@ def fractions_of(matched: int, wanted: int, actual_count: int) -> dict[str, floa
     return dict.fromkeys(("precision", "recall", "f1"), 0.0 if wanted or actual_count else 1.0)
 
 
-class TimeLimit(NamedTuple):
+class TimeLimit(Struct, frozen=True):
     """A time limit and the duration of the call it applies to."""
 
     tool: str

@@ -6,9 +6,9 @@ import inspect
 from asyncio import Lock
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from agentv.errors import FormatError
 from agentv.formats.objects import is_class_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agentv.model.request import ConversationMode, Request
 
 
-class _AgentClass(NamedTuple):
+class _AgentClass(Struct, frozen=True):
     """Class of agents, with the function that invokes them, or the class that wraps them."""
 
     name: str

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 from copy import deepcopy
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, to_builtins
+from msgspec import UNSET, Struct, to_builtins
 
 from agentv.errors import FormatError
 from agentv.model.request import Request
@@ -37,7 +37,7 @@ _NO_OWNER = (
 )
 
 
-class BoundAgent(NamedTuple):
+class BoundAgent(Struct, frozen=True):
     """Function that invokes an agent, with what a session has to know of it."""
 
     invoke: Invoke
@@ -47,7 +47,7 @@ class BoundAgent(NamedTuple):
     """Warning about every turn but the first."""
 
 
-class _Parameters(NamedTuple):
+class _Parameters(Struct, frozen=True):
     """Parameters of a function that stand for parts of a request."""
 
     first: str

@@ -7,7 +7,8 @@ the other, a request for data that the user himself holds, advice, and things of
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from agentv.matching.values import squeeze
 from agentv.run.users.speech import (
@@ -499,7 +500,7 @@ _strong = tuple(compile_pattern(pattern) for pattern in _STRONG)
 _weak = tuple(compile_pattern(pattern) for pattern in _WEAK)
 
 
-class Speakers(NamedTuple):
+class Speakers(Struct, frozen=True):
     """Texts of the two sides of a conversation."""
 
     own: tuple[str, ...]

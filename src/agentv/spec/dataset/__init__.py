@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from contextlib import ExitStack
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from agentv.errors import FormatError, Location, Problem, SpecError
 from agentv.jsonio import find_duplicate_keys
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 NOT_A_ROW = "expected a row as a mapping of columns"
 
 
-class DatasetLine(NamedTuple):
+class DatasetLine(msgspec.Struct, frozen=True):
     """One row of a dataset: a case, or its problems."""
 
     case: CheckedCase | None
@@ -46,7 +47,7 @@ _RowResult = tuple[int, "DatasetRow", int, "CheckedCase | list[Problem]"]
 """Index of the file, the row, its number, and its case or its problems."""
 
 
-class RowPlan(NamedTuple):
+class RowPlan(msgspec.Struct, frozen=True):
     """Settings of a dataset for its rows: template, filter, limit and sampling."""
 
     template: CaseTemplate | None = None
@@ -210,7 +211,7 @@ DATASET_KEY = "dataset"
 TYPES_KEY = "dataset.types"
 
 
-class SearchPaths(NamedTuple):
+class SearchPaths(msgspec.Struct, frozen=True):
     """Folders in which file names are looked up."""
 
     root: Path
@@ -262,14 +263,14 @@ def _make_plan(entry: DatasetEntry) -> tuple[RowPlan, list[Problem]]:
         if is_too_deep(msgspec.json.encode(entry.template)):
             return plan, [Problem(f"{DATASET_KEY}.template", TOO_DEEP)]
         template = CaseTemplate(entry.template)
-        plan = plan._replace(template=template)
+        plan = replace(plan, template=template)
         problems = [problem._replace(path=f"{DATASET_KEY}.template.{problem.path}") for problem in template.problems]
     if entry.types:
-        plan = plan._replace(types=ColumnTypes(entry.types))
+        plan = replace(plan, types=ColumnTypes(entry.types))
     if entry.where:
-        plan = plan._replace(where=RowFilter(entry.where))
+        plan = replace(plan, where=RowFilter(entry.where))
     if entry.sample or entry.shuffle is not False:
-        plan = plan._replace(limit=None, sampler=Sampler(entry))
+        plan = replace(plan, limit=None, sampler=Sampler(entry))
     return plan, problems
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -127,7 +127,7 @@ class CaseTemplate:
         return case, context.problems
 
 
-class _Row(NamedTuple):
+class _Row(msgspec.Struct, frozen=True):
     columns: Columns
     problems: list[Problem]
 
@@ -170,7 +170,7 @@ def _file_paths(value: Any, path: str = "") -> Iterator[str]:
             yield from _file_paths(item, f"{path}[{at}]")
 
 
-class _FilterRule(NamedTuple):
+class _FilterRule(msgspec.Struct, frozen=True):
     column: str
     values: list[Plain]
     texts: list[str]

@@ -6,7 +6,9 @@ import csv
 import os
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+from msgspec import Struct
 
 from agentv.errors import FormatError, Location, Problem, SpecError
 from agentv.files import find_in_root
@@ -100,7 +102,7 @@ CHUNK = 1024 * 1024
 Stream = AbstractContextManager[BinaryIO | None]
 
 
-class DatasetFileName(NamedTuple):
+class DatasetFileName(Struct, frozen=True):
     """The path of a file of a dataset, and its names."""
 
     path: Path
@@ -110,7 +112,7 @@ class DatasetFileName(NamedTuple):
     """Name relative to the project root, with slashes: the same in any current folder."""
 
 
-class DatasetRow(NamedTuple):
+class DatasetRow(Struct, frozen=True):
     """One row of a file, or its problem."""
 
     data: bytes | dict[str, Any]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from array import array
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from agentv.spec.file_format import ShuffleEntry
 
@@ -23,7 +25,7 @@ _SLACK = 1_000
 _PARTS_BITS = 4
 
 
-class SampledRow(NamedTuple):
+class SampledRow(Struct, frozen=True):
     """Position of a sampled case."""
 
     file: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
 
+from msgspec import Struct
 from yaml import MarkedYAMLError
 from yaml.events import (
     AliasEvent,
@@ -131,7 +132,7 @@ class _StopError(Exception):
     """Parsing stops here; the reason is among the problems."""
 
 
-class _Frame(NamedTuple):
+class _Frame(Struct, frozen=True):
     """State to restore when a list or a mapping ends."""
 
     container: dict[Any, Any] | list[Any] | None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import re
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 MAX_DIRECTIVES: Final = 100  # libyaml compares each with all before it: 50,000 of them took 5 s
 _DIRECTIVE = re.compile(r"(?:^|[\n\r\x85\u2028\u2029])%TAG")
@@ -38,7 +40,7 @@ class TextError(ValueError):
         self.column = column
 
 
-class SourceText(NamedTuple):
+class SourceText(Struct, frozen=True):
     """The text of a file."""
 
     raw: str

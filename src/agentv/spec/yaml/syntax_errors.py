@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from agentv.spec.yaml.scalars import quote
 
 if TYPE_CHECKING:
@@ -21,7 +24,7 @@ _END = "the file ends where a value is expected"
 _INDENTATION = "this line is indented differently from its neighbours; line it up with the keys it belongs to"
 
 
-class ParserError(NamedTuple):
+class ParserError(Struct, frozen=True):
     """A syntax error that libyaml found."""
 
     text: str
@@ -156,7 +159,7 @@ def _no_content(error: ParserError) -> Explanation:
     elif error.text[error.at :].strip():
         message = f"a text cannot begin with {error.character!r}; put it in quotes"
     else:
-        return _not_closed(error._replace(since=error.inside)) or Explanation(error.at, error.at + 1, _END)
+        return _not_closed(replace(error, since=error.inside)) or Explanation(error.at, error.at + 1, _END)
     return Explanation(error.at, error.at + 1, message)
 
 
