@@ -147,3 +147,14 @@ def test_args_is_another_word_for_input_here_too() -> None:
 def test_comparing_calls_where_none_is_expected_is_an_authoring_error() -> None:
     with pytest.raises(agentv.SpecError, match="no assistant message holds tool calls"):
         agentv.score(golden("A"), [{"type": "expected_messages"}], expected_messages=[{"role": "user", "content": "x"}])
+
+
+def test_an_expected_call_that_was_denied_is_named() -> None:
+    made = [{"tool": "A"}, {"tool": "B", "status": "denied"}]
+    expected = [{"role": "assistant", "tool_calls": [{"tool": "A"}, {"tool": "B"}]}]
+    result = agentv.score([{"role": "assistant", "tool_calls": made}], [], expected_messages=expected).evaluators[0]
+    assert result.score == 0.5
+    assert result.misses == (
+        "tool_calls[1]: expected B, but no more tool calls in trace",
+        "call 1 B was denied, so it does not count",
+    )

@@ -4,7 +4,7 @@ While a reply is understood only in part, the calls that were read are a lower b
 before, between and after them. A constraint is decided only if it holds, or fails, whatever was not understood.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -141,6 +141,22 @@ def match_tools(patterns: list[str] | UnsetType, names: Iterable[str]) -> set[st
 def excluded_statuses(calls: CallFilter | None) -> frozenset[str]:
     """Return the statuses that do not count; by default the same as in `tool_trajectory`."""
     return DEFAULT_EXCLUDED if calls is None else calls.excluded
+
+
+_UNCOUNTED = {"ok": "was successful", "error": "ended in an error", "denied": "was denied", "pending": "has not ended"}
+
+
+def explain_uncounted(
+    calls: Sequence[ToolCall], excluded: frozenset[str], is_wanted: Callable[[str], bool]
+) -> list[str]:
+    """Return a sentence for each wanted call that was made but does not count because of its status."""
+    return truncate_list(
+        [
+            f"call {number} {call.tool} {_UNCOUNTED[call.effective_status]}, so it does not count"
+            for number, call in enumerate(calls)
+            if call.effective_status in excluded and is_wanted(call.tool)
+        ]
+    )
 
 
 def check_filter(calls: CallFilter | None, path: str) -> Iterator[Problem]:

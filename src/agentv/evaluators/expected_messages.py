@@ -4,7 +4,13 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example, Finding, run_searches
-from agentv.evaluators.call_checks import DEFAULT_EXCLUDED, ONLY_COUNTS, has_missing_text, unread_calls
+from agentv.evaluators.call_checks import (
+    DEFAULT_EXCLUDED,
+    ONLY_COUNTS,
+    explain_uncounted,
+    has_missing_text,
+    unread_calls,
+)
 from agentv.evaluators.trajectory import wording
 from agentv.evaluators.trajectory.config import Entry
 from agentv.evaluators.trajectory.constraints import no_calls_result
@@ -103,6 +109,8 @@ class ExpectedMessages(EvaluatorBase, kw_only=True):
                 details = _decide_lower_bound(matcher, counted, unread_calls(ctx), tally)
             details["repeated"] = repeated_calls(counted)
             details["unnamed"] = sum(not call.tool for call in ctx.calls)
+            names = {wanted[e].tool for e in details["missing"] or ()}
+            tally.misses += explain_uncounted(ctx.calls, DEFAULT_EXCLUDED, names.__contains__)
         return details
 
     def sides(self, ctx: Context) -> tuple[str, list[str], dict[int, str]] | None:

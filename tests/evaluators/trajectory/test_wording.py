@@ -174,3 +174,28 @@ def test_numbers_are_positions_in_the_unfiltered_list() -> None:
     for words in ({"calls": {"failed": "exclude"}}, {"failed": "exclude"}, {"failed": {"error": "exclude"}}):
         assert run(failed, mode="exact", expected=tools("B"), **words).score == 1.0
     assert run(failed, mode="exact", expected=tools("A"), calls={"ok": "exclude"}).score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [("denied", "was denied"), ("pending", "has not ended"), ("error", "ended in an error")],
+)
+def test_a_missing_call_that_was_made_but_does_not_count_is_named(status: str, words: str) -> None:
+    made = [{"tool": "A"}, {"tool": "B", "status": status}]
+    calls = {"error": "exclude"}
+    reason = f"call 1 B {words}, so it does not count"
+    result = run(made, mode="in_order", expected=["A", "B"], calls=calls)
+    assert result.misses == ("missing call: B (expected after A)", reason)
+    assert result.score == 0.0
+    assert run(made, minimums={"B": 1}, calls=calls).misses == ("B called 0 times (minimum: 1)", reason)
+    assert run(made, mode="exact", unit="step", expected=[["A", "B"]], calls=calls).misses[-1] == reason
+    assert run(made, mode="in_order", expected=["A", "C"], calls=calls).misses == (
+        "missing call: C (expected after A)",
+    )
+
+
+def test_the_fast_path_also_names_calls_that_do_not_count() -> None:
+    made = [{"tool": "A"}, {"tool": "B", "status": "denied"}]
+    trajectory = {"type": "tool_trajectory", "mode": "any_order", "expected": [{"tool": "B"}]}
+    result = agentv.score([{"role": "assistant", "tool_calls": made}], evaluators=[trajectory])
+    assert result.evaluators[0].misses == ("missing call: B", "call 1 B was denied, so it does not count")

@@ -1,10 +1,11 @@
 """The `tool_trajectory` evaluator: its configuration becomes constraints, which the calls decide."""
 
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
 from agentv.errors import Problem
 from agentv.evaluators.base import ConstraintTally, EvaluatorBase, Example, Finding, cached, run_searches
-from agentv.evaluators.call_checks import CallFilter, Choice, check_filter, excluded_statuses
+from agentv.evaluators.call_checks import CallFilter, Choice, check_filter, excluded_statuses, explain_uncounted
 from agentv.evaluators.trajectory import constraints, lower_bound, wording
 from agentv.evaluators.trajectory.config import (
     FRACTIONS,
@@ -27,6 +28,8 @@ from agentv.evaluators.trajectory.report import empty_details
 from agentv.evaluators.trajectory.script import Script, make_script
 from agentv.evaluators.trajectory.turns import TurnPlan, group_turns, turns_of
 from agentv.matching.matchers import has_search
+from agentv.matching.text import name_match
+from agentv.model.conversation import ToolCall
 from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
 
@@ -221,9 +224,24 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
             constraints.decide_lower_bound(self, ctx, tally)
         if ctx.calls is not None:
             details["unnamed"] = [call.tool for call in ctx.calls].count("")
+            if tally.misses:
+                tally.misses += self._explain_uncounted(ctx.calls, details["missing"] or ())
         details["undecided"] = tally.undecided
         status, score = tally.verdict(self.threshold, binary=self.score == "binary", negate=self.negate)
         return self.result(status, score, tally.hits, tally.misses, details)
+
+    def _explain_uncounted(self, calls: Sequence[ToolCall], missing: Iterable[int]) -> list[str]:
+        """Return a sentence for each call that was made as expected but does not count, such as a denied one."""
+        excluded = self.excluded
+        counted = count_calls(calls, excluded)
+        if len(counted) == len(calls):
+            return []
+        names = [call.tool for call in counted.calls]
+        wanted = [item.tool for entry in missing for item in self._turns[entry]]
+        for key, least in (self.minimums or {}).items():
+            if sum(name_match(key, name) for name in names) < least:
+                wanted.append(key)
+        return explain_uncounted(calls, excluded, lambda tool: any(name_match(name, tool) for name in wanted))
 
     def sides(self, ctx: Context) -> tuple[str, list[str], dict[int, str]] | None:
         """Return the unit and the labels of both sides of `details.alignment`."""

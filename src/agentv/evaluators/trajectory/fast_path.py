@@ -102,7 +102,7 @@ def _score_calls(script: Script, calls: Sequence[ToolCall], summary: TraceSummar
         details = decide_script(script, None, counted, tally) or _decide_others(script, counted, tally)
     else:
         return None
-    if details is None:
+    if details is None or (tally.misses and len(counted) < len(calls)):  # the general path says which do not count
         return None
     details["unnamed"] = 0
     details["undecided"] = []
