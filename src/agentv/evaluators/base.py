@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Annotated, Any, ClassVar, dataclass_transform
+from typing import Annotated, Any, ClassVar, NamedTuple, dataclass_transform
 
 from msgspec import UNSET, Meta, Struct, field
 
@@ -57,7 +57,7 @@ class cached:  # noqa: N801 - used as a decorator
         return value
 
 
-class Example(Struct, frozen=True):
+class Example(NamedTuple):
     """A worked example of an evaluator, shown in its description."""
 
     config: dict[str, Any]

@@ -1,7 +1,7 @@
 """Results of evaluators, runs and executions."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -60,7 +60,7 @@ class RunResult(Struct, frozen=True, kw_only=True, gc=False):
     """Error of a reply that could not be evaluated at all."""
 
 
-class DiffLabels(Struct, frozen=True):
+class DiffLabels(NamedTuple):
     """Meaning of the indices in an alignment, for a diff."""
 
     unit: str
