@@ -182,7 +182,7 @@ _MAX_PLANS = 1000
 _LARGEST = 2**63
 
 
-class _UsagePlan(NamedTuple):
+class _UsagePlan(Struct, frozen=True):
     """The places of the counts in usage with the same keys, all of whose values are counts."""
 
     shape: _UsageShape
