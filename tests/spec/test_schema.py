@@ -395,7 +395,7 @@ WRONG: list[tuple[str, Any]] = [
     ("cases", [{"id": "a"}]),
     ("cases", [{"id": "", "input": "Hi"}]),
     ("cases", [{"id": "a", "turns": []}]),
-    ("cases", [{"id": "a", "turns": ["Hi"]}]),
+    ("cases", [{"id": "a", "turns": [7]}]),
     ("cases", [{"id": "a", "turns": [{"expected": "Hi"}]}]),
     ("cases", [{"id": "a", "turns": [{"user": " "}]}]),
     ("cases", [{"id": "a", "turns": [{"user": ["Hi"]}]}]),

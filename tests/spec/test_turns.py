@@ -1,4 +1,4 @@
-"""Turns of a case: evaluators that forbid a text without saying in which turns."""
+"""Turns of a case: their forms, and evaluators that forbid a text without saying in which turns."""
 
 from pathlib import Path
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from agentv.errors import SpecError
 from agentv.spec.loader import load_evals
 from agentv.spec.turns import LAST_ANSWER
 
@@ -62,3 +63,29 @@ def test_one_question_has_one_answer(tmp_path: Path) -> None:
 def test_default_evaluators_are_warned_of_once(tmp_path: Path) -> None:
     (warning,) = warnings(tmp_path, {"turns": TURNS}, defaults={"evaluators": [FORBIDDEN]})
     assert f"'contains' {LAST_ANSWER}" in warning
+
+
+def test_a_text_is_a_turn(tmp_path: Path) -> None:
+    (loaded, spelled_out) = (
+        load_evals([_written(tmp_path / f"{name}.eval.yaml", turns)])[0]
+        for name, turns in (("a", ["one", "{{ x }}"]), ("b", [{"user": "one"}, {"user": "{{ x }}"}]))
+    )
+    (short,), (long,) = loaded.cases, spelled_out.cases
+    assert [turn.user.content for turn in short.case.turns if turn.user] == ["one", "two"]
+    assert short.case == long.case
+
+
+@pytest.mark.parametrize(("turn", "reason"), [(" ", "the message of the user is empty"), (7, "expected")])
+def test_what_is_no_turn_is_said_at_its_place(tmp_path: Path, turn: Any, reason: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        load_evals([_written(tmp_path / "a.eval.yaml", ["one", turn])])
+    assert "turns[1]" in str(caught.value)
+    assert reason in str(caught.value)
+
+
+def _written(path: Path, turns: list[Any]) -> Path:
+    check = {"type": "contains", "value": "x"}
+    case = {"id": "a", "vars": {"x": "two"}, "turns": turns, "evaluators": [check]}
+    suite = {"targets": [{"name": "m", "provider": "mock", "reply": {"text": "x"}}], "cases": [case]}
+    path.write_text(yaml.safe_dump(suite, sort_keys=False), encoding="utf-8")
+    return path

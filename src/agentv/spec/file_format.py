@@ -121,7 +121,7 @@ class CaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
     expected_messages: Messages | UnsetType = UNSET
     """The expected conversation: its tool calls must be made, in this order."""
     turns: list[Any] | UnsetType = UNSET
-    """The turns of a conversation; `input` is then the history before it."""
+    """The turns of a conversation, each a mapping or the text of the user; `input` is then the history before it."""
     simulate: dict[str, Any] | UnsetType = UNSET
     """A simulated user, who writes the messages of the conversation, or goes on after its `turns`."""
     persona: Names | None = None

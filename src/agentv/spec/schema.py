@@ -218,6 +218,7 @@ def _refine_case(case: Schema) -> None:
     for alias, name in CAMEL_CASE.items():
         _add_alias(properties, alias, name)
     properties["turns"]["minItems"] = 1
+    properties["turns"]["items"] = {"anyOf": [{"type": "string", "pattern": r"\S"}, _ref("TurnEntry")]}
     _set_schema(properties["simulate"], _ref("SimulateEntry"))
     case["anyOf"] = [{"required": [name]} for name in (*INPUT_FIELDS, *CONVERSATION_FIELDS)]
 

@@ -63,7 +63,7 @@ def check_turns(
             problems += _check_simulate(item, turn_path, simulate, is_last=index == len(items) - 1)
             simulate = simulate or (f"{turn_path}.simulate", entry.simulate or {})
             continue
-        turn, wrong = _check_turn(entry, index, filler, turn_path)
+        turn, wrong = _check_turn(entry, index, filler, turn_path, is_text=isinstance(item, str))
         problems += wrong
         turns.append(turn)
         try:
@@ -89,17 +89,19 @@ def _check_simulate(
 
 def _build_turn(item: Any, path: str) -> tuple[TurnEntry | None, list[Problem]]:
     if isinstance(item, str):
-        return None, [Problem(path, f"expected a mapping: `- user: {short_repr(item)}`")]
+        return TurnEntry(user=item), []
     return build(TurnEntry, msgspec.json.encode(item), path)
 
 
-def _check_turn(entry: TurnEntry, index: int, filler: VariableFiller, path: str) -> tuple[Turn, list[Problem]]:
+def _check_turn(
+    entry: TurnEntry, index: int, filler: VariableFiller, path: str, *, is_text: bool
+) -> tuple[Turn, list[Problem]]:
     problems: list[Problem] = []
     user = None
     if entry.user is not UNSET and entry.resume is not UNSET:
         problems.append(Problem(f"{path}.resume", "a turn has either `user` or `resume`", "key"))
     elif entry.user is not UNSET:
-        user = _user_message(entry.user, filler, f"{path}.user", problems)
+        user = _user_message(entry.user, filler, path if is_text else f"{path}.user", problems)
     elif entry.resume is UNSET:
         problems.append(Problem(path, "a turn needs a message of the user: add `user`", "whole"))
     elif index == 0:
