@@ -71,7 +71,7 @@ def test_a_text_is_a_turn(tmp_path: Path) -> None:
         for name, turns in (("a", ["one", "{{ x }}"]), ("b", [{"user": "one"}, {"user": "{{ x }}"}]))
     )
     (short,), (long,) = loaded.cases, spelled_out.cases
-    assert [turn.user.content for turn in short.case.turns if turn.user] == ["one", "two"]
+    assert [turn.user.content for turn in short.case.turns or () if turn.user] == ["one", "two"]
     assert short.case == long.case
 
 
