@@ -12,6 +12,8 @@ from msgspec import Struct
 
 from agentv.matching.values import squeeze
 from agentv.run.users.speech import (
+    AGENT_THINGS,
+    USER_ACTS,
     compile_pattern,
     content_words,
     is_declined,
@@ -20,7 +22,6 @@ from agentv.run.users.speech import (
     plain,
     sentences,
     without_quotations,
-    word_set,
     words,
 )
 
@@ -64,6 +65,7 @@ _THEIRS = (
 )
 """Things of a user that are never those of an agent."""
 _STRONG = (
+    r"i can (?:help|assist)(?: you)? with (?:that|this)\b",
     r"welcome to (?:our|the \w+ (?:service|support|hotline|shop|store|hotel|clinic))|(?:to|for) our attention",
     r"(?:ich|wir) (?:kann|können|könnte) ihnen (?:\w+ ){0,8}(?:anbieten|empfehlen|helfen)\b|virtuelle\w* assistent\w*",
     (
@@ -209,12 +211,23 @@ _STRONG = (
 )
 _WEAK = (
     (
+        rf"\b(?:i(?:'ve| have)|i(?:'ll| will)"
+        rf"|i'm going to) (?!{USER_ACTS})\w+.{{0,160}}\b(?:your (?!(?:{'|'.join(sorted(AGENT_THINGS))})\b)\w+"
+        r"|(?<!thank\x20)(?<!see\x20)(?<!back\x20to\x20)(?<!tell\x20)(?<!told\x20)"
+        r"(?<!ask\x20)(?<!like\x20)(?<!as\x20)(?<!let\x20)(?<!with\x20)you\b(?! (?:said|told|asked|wrote|want|need"
+        r"|can|could|know)))"
+    ),
+    (
+        r"would you like to (?:book|order|reserve|buy|try|take|go)|we(?: also| still| currently)* have "
+        r"\w+.{0,40}\b(?:left|available|in stock|in black)"
+    ),
+    (
         r"i can (?:explain|clarify) (?:that|this|it)|let me (?:clarify|explain)|want (?:me to|the full|a hand"
         r"|more details)\b"
     ),
     (
-        r"(?:^|[.!?] )you (?:could|might want to|may want to|should) (?!know|have|see|be|send|give|do|really|train|tell"
-        r"|fix|check|pay|refund)\w+"
+        r"(?:^|[.!?] )you (?:could|might want to|may want to|should) (?!know|have|see|be|send|give|do|really|train"
+        r"|tell|fix|check|pay|refund)\w+"
     ),
     r"how many (?:people|persons|guests|nights|adults|children) (?:are|will|do) (?:you|in your|there in your|be)",
     (
@@ -336,14 +349,10 @@ _WEAK = (
     ),
     r"you (?:could|can|may|might want to|may want to|should)(?: also)? try|it sounds like|sent to you\b",
     r"would you prefer|i understand (?:this|that|it) (?:can|must|is)",
-    r"please (?:try|reinstall|restart|make|hold) (?!again)",
-    r"you(?:'ll| will| should)(?: \w+)? (?:be|see|receive|get) ",
+    r"please (?:try|reinstall|restart|make|hold) (?!again)|you(?:'ll| will| should)(?: \w+)? (?:be|see|receive|get) ",
     r"(?:i'll|i will|i can|let me) (?:suggest|recommend|calculate)",
-    r"tell me (?:more )?(?:about )?(?:what|how|which|more|when) you",
-    r"your (?:taste|level|style|health|budget|stay|trip)\b",
     r"bring (?:it|them|him|her|your \w+) (?:in|along|to us)|don't forget to|remember to|let me know if you need",
     r"(?:corrected|fixed|adjusted|updated|changed) (?:the|your|it)\b(?=.*\b(?:you|your)\b)",
-    r"at no (?:extra )?(?:cost|charge)",
     r"(?:i'd|i would|we|we'd|i)(?: strongly| highly)? (?:recommend|suggest|advise|encourage)\b",
     (
         r"you(?:'ll| will| should)(?: then| also| shortly| soon)* (?:receive|get a|be (?:notified|contacted|charged)"
@@ -450,12 +459,6 @@ _WEAK = (
         r"|covered)"
     ),
 )
-_EXCLUDED_OWN = word_set(
-    "help time patience day evening weekend message mail email answer reply question questions name support service "
-    "team website site page app system shop store advice hotline colleague colleagues kindness effort understanding "
-    "offer prices price opening hours office company side end way records file files database"
-)
-"""Things that a user calls "your" though the agent may do so too."""
 _YOUR = re.compile(
     r"\byour (?:own |new |old |current |first |next )*(\w+)(?=$|[.,;:!?)]|\s(?!\w)|\s\w+)", re.IGNORECASE
 )
@@ -483,11 +486,11 @@ _INSTITUTION = re.compile(
 )
 _OWN_MATTER = re.compile(
     r"\bour (?:company|firm|office|house|home|flat|family|kids|children|boss|landlord|neighbou?rs?|dog|cat|car"
-    r"|accounting|department|users|staff|employees)\b|(?<!let )(?<!tell )(?<!from )\bme\b|\b(?:my|mine|yes|no|yeah"
-    r"|nope)\b|\bi\b(?!(?:'ll|'ve|'m sorry| am sorry|'m glad| will| can| have \w+(?:ed|set|sent)\b| understand| see\b"
-    r"| recommend| suggest| advise| offer))|\b(?:i'll|i will) (?:sleep|think|pay|wait|ask|pick|buy|want|come|keep"
-    r"|stay|use)\b|\bwe\b(?!(?:'ll|'re (?:aware|currently|working|happy|glad|sorry)| can (?:give|offer|provide"
-    r"|arrange)| will| recommend| suggest| advise| offer| regret| kindly| provide| wish))",
+    r"|accounting|department|users|staff|employees)\b|(?<!let\x20)(?<!tell\x20)(?<!from )\bme\b|\b(?:my|mine|yes|no"
+    r"|yeah|nope)\b|\bi\b(?!(?:'ll|'ve|'m sorry| am sorry|'m glad| will| can| have \w+(?:ed|set|sent)\b| understand"
+    r"| see\b| recommend| suggest| advise| offer))|\b(?:i'll|i will) (?:sleep|think|read|pay|wait|ask|pick|buy|want"
+    r"|come|keep|stay|use)\b|\bwe\b(?!(?:'ll|'re (?:aware|currently|working|happy|glad|sorry)| can (?:give|offer"
+    r"|provide|arrange)| will| recommend| suggest| advise| offer| regret| kindly| provide| wish))",
     re.IGNORECASE,
 )
 """Words of somebody who speaks of himself, other than of work for somebody else."""
@@ -555,7 +558,7 @@ def _owned_things(text: str, speakers: Speakers) -> list[str]:
     theirs = {match.casefold() for part in speakers.own for match in _YOUR.findall(plain(part))}
     theirs |= {match.casefold() for part in speakers.other for match in _MY.findall(plain(part))}
     things = {match.casefold() for match in _YOUR.findall(text)}
-    return sorted(things & (own | asked) - theirs - _EXCLUDED_OWN)
+    return sorted(things & (own | asked) - theirs - AGENT_THINGS)
 
 
 def _is_status(text: str, thing: str) -> bool:

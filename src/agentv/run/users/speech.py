@@ -262,6 +262,26 @@ _DECLINED = re.compile(
 """Words of somebody who does not tell a value, or not yet."""
 
 
+USER_ACTS = (
+    r"(?:never|always|already|not|just|also|only|even|now|then|be|been|had|have|paid|pay|sent|send|tr(?:y|ied)|read"
+    r"|seen|see|heard|hear|written|write|call|called|wait|waited|received|got|get|buy|bought|told|tell|ask|asked|sign"
+    r"|signed|fill|filled|upload|uploaded|used?|follow|followed|lost|found|looked?|check|checked|attach|attached|open"
+    r"|opened|restart|restarted|done|do|noticed|visit|visited|order|ordered|book|booked|think|thought|come|came|take"
+    r"|taken|need|go|gone to|bring|brought|leave|left|contact|contacted|talk|talked|keep|kept|stay|forward|give|given"
+    r"|put|pick|picked|enter|entered|click|clicked|choose|chosen|accept|recommend|mention|mentioned|explain|explained"
+    r"|reply|replied|answer|decide|follow|print|add|added|say|said|like|want|love|loved|miss|report|reported|spoken"
+    r"|speak|start|switch|switched|set|install|installed|changed?)\b"
+)
+"""Acts of users, which tell nothing about the role."""
+AGENT_THINGS = word_set(
+    "help time patience day evening weekend message mail email answer reply question questions name support service "
+    "team website site page app system shop store advice hotline colleague colleagues kindness effort understanding "
+    "offer prices price opening hours office company side end way records file files database"
+    " terms invoice letter technician driver courier instructions address friend link code number"
+)
+"""Things that a user calls "your" though the agent may do so too."""
+
+
 def compile_pattern(pattern: str) -> re.Pattern[str]:
     """Compile a pattern that begins with a whole word and ignores case; a blank in it is any white space."""
     spaced = pattern.replace(" ", r"\s+")
