@@ -494,9 +494,7 @@ _OWN_MATTER = re.compile(
     re.IGNORECASE,
 )
 """Words of somebody who speaks of himself, other than of work for somebody else."""
-_MIN_VALUE = 3
-_SHORT = 7
-_LONG = 9
+_MIN_VALUE, _SHORT, _LONG = 3, 7, 9
 
 
 _strong = tuple(compile_pattern(pattern) for pattern in _STRONG)
