@@ -21,9 +21,10 @@ from agentv.spec.evaluators import NOTHING_CHECKED, can_fail, check_evaluators, 
 from agentv.spec.messages import check_expected_messages, check_messages
 
 if TYPE_CHECKING:
+    from agentv.evals import ConfiguredEvaluator
     from agentv.evaluators.trajectory.script import Script
     from agentv.model.conversation import Message
-    from agentv.protocols import JudgeClient
+    from agentv.protocols import Context, JudgeClient
 
 Reply = Any
 """A text, messages, a mapping, a `ProviderResponse`, or an object that a known library gives for a run."""
@@ -123,9 +124,13 @@ def evaluate_reply(scorer: CaseScorer, response: ProviderResponse) -> RunResult:
     if context is None:
         return scorer.unmeasured(response, known)
     readings = scorer.readings(context)
-    pending = [evaluate_readings(checked, readings) for checked in scorer.checks]
-    results = [result if type(result) is EvaluatorResult else _await_result(result) for result in pending]
-    return scorer.conclude(context.response, known, results)
+    return scorer.conclude(context.response, known, evaluate_again(scorer.checks, readings))
+
+
+def evaluate_again(checks: Sequence[ConfiguredEvaluator], readings: Sequence[Context]) -> list[EvaluatorResult]:
+    """Return the results of further evaluators for a reply that was read before."""
+    pending = [evaluate_readings(checked, readings) for checked in checks]
+    return [result if type(result) is EvaluatorResult else _await_result(result) for result in pending]
 
 
 def score(reply: Reply, evaluators: Sequence[Any] = (), **options: Unpack[ScoreOptions]) -> RunResult:

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -277,9 +278,12 @@ _SUGGESTIONS: dict[Operator, _Suggest] = {
 def to_yaml(value: Any) -> str:
     """Return a configuration as YAML on one line, such as `{type: tool_trajectory, maximums: {refund: 1}}`."""
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{to_yaml(str(key))}: {to_yaml(item)}' for key, item in value.items())}}}"
+        return f"{{{', '.join(f'{_text(str(key))}: {to_yaml(item)}' for key, item in value.items())}}}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(to_yaml, value))}]"
-    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
-        return value
-    return dump_json(value).decode()
+    return _text(value) if isinstance(value, str) else dump_json(value).decode()
+
+
+@lru_cache(maxsize=1024)
+def _text(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else dump_json(text).decode()

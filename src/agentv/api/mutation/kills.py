@@ -6,7 +6,7 @@ from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from agentv.api.score import evaluate_reply
+from agentv.api.score import evaluate_again, evaluate_reply
 from agentv.api.traces import trace_follower
 from agentv.errors import SpecError
 from agentv.evals import ConfiguredEvaluator, iter_evaluators
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from agentv.model.mutation import AcceptedMutants, Mutant, Operator
     from agentv.model.response import ProviderResponse
     from agentv.model.results import EvaluatorResult, RunResult
-    from agentv.protocols import JudgeClient
+    from agentv.protocols import Context, JudgeClient
 
 ONLY_JUDGES = "it is evaluated by judges only; --judges asks them"
 NO_LONGER_PASSES = "it does not pass with the evaluators as they are now"
@@ -88,7 +88,7 @@ class CaseMutation:
         checks = case.checks if scoring.asks_judges else tuple([each for each in case.checks if not asks_judge(each)])
         self._is_reduced = len(checks) < len(case.checks)
         self._scorer = self._scorer_of(checks, scoring.client(eval_))
-        self._candidates: dict[str, CaseScorer | None] = {}
+        self._candidates: dict[str, Sequence[ConfiguredEvaluator] | None] = {}
         """Evaluators by their YAML; `None` for one that is invalid or that an original does not pass."""
         self._without_verdict: list[RunResult] = []
         """Results of mutants that only judges could have noticed, which gave no verdict."""
@@ -205,29 +205,39 @@ class CaseMutation:
     def _suggestion(self, mutant: Mutant, original: Original, result: RunResult) -> str | None:
         """Return the YAML of the first evaluator that notices a mutant and that all originals pass."""
         threshold = self._passing.case.case.threshold
+        readings = self._read(mutant.response)
         for found in suggest_evaluators(mutant, original, self._all_originals):
             config = found if threshold is None else {**found, "required": True}
             text = to_yaml(config)
             if text not in self._candidates:
                 self._candidates[text] = self._load(config, text)
-            scorer = self._candidates[text]
-            if scorer is None:
+            checks = self._candidates[text]
+            if checks is None:
                 continue
-            more = evaluate_reply(scorer, mutant.response).evaluators
+            more = evaluate_again(checks, readings) if readings else ()
             if decide_outcome((*result.evaluators, *more), threshold)[0] == "fail":
                 return text
         return None
 
-    def _load(self, config: Config, text: str) -> CaseScorer | None:
+    def _read(self, response: ProviderResponse) -> Sequence[Context]:
+        """Read a reply for further evaluators; return nothing if the agent gave no usable reply."""
+        _, context = self._scorer.read(response)
+        return () if context is None else self._scorer.readings(context)
+
+    def _load(self, config: Config, text: str) -> Sequence[ConfiguredEvaluator] | None:
         """Load an evaluator, and return it unless it is invalid or an original does not pass it."""
         try:
             # Reading YAML takes longer than all the rest; plain texts are read as they were written.
             checks = check_evaluators([config if text.isascii() else read_yaml(text.encode()).data])
         except (SpecError, YamlError):
             return None
-        scorer = self._scorer_of(checks)
-        passes = all(evaluate_reply(scorer, original.response).status == "pass" for original in self._all_originals)
-        return scorer if passes else None
+        threshold = self._passing.case.case.threshold
+        results = (evaluate_again(checks, readings) if readings else () for readings in self._read_originals)
+        return checks if all(decide_outcome(each, threshold)[0] == "pass" for each in results) else None
+
+    @cached_property
+    def _read_originals(self) -> list[Sequence[Context]]:
+        return [self._read(original.response) for original in self._all_originals]
 
     @cached_property
     def _all_originals(self) -> list[Original]:
