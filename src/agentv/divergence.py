@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from agentv.matching.columns import align_calls
+from agentv.matching.columns import InputKeys, align_calls, input_keys
 from agentv.matching.diff import quote
 from agentv.matching.equality import canonical_key, sorted_json
 from agentv.model.comparison import AlignedCalls, Divergence, DivergenceKind, Divergences
@@ -174,17 +174,20 @@ def find_divergences(
     second: Sequence[bool],
     aligned: AlignedCalls | None = None,
     names: tuple[str, str] = (PASSING, FAILING),
+    inputs: InputKeys | None = None,
 ) -> Divergences:
     """Return the calls at which runs of the second group part from those of the first.
 
-    `second` marks the runs of the second group, such as those that failed; `aligned` is the result of `align_calls`.
+    `second` marks the runs of the second group, such as those that failed; `aligned` is the result of `align_calls`,
+    and `inputs` that of `input_keys`.
     """
+    if inputs is None:
+        inputs = input_keys(runs)
     if aligned is None:
-        aligned = align_calls(runs, [not each for each in second])
-    totals = (len(second) - sum(second), sum(second))
-    if not all(totals):
+        aligned = align_calls(runs, [not each for each in second], inputs)
+    if len(set(second)) < 2:  # noqa: PLR2004 - both groups
         return Divergences(None, (), tuple([index for index, each in enumerate(second) if each]))
-    return _Search(runs, second, aligned, totals, names).run()
+    return _Search(runs, second, aligned, names, inputs).run()
 
 
 class _Search:
@@ -195,12 +198,13 @@ class _Search:
         runs: Sequence[Sequence[ToolCall]],
         second: Sequence[bool],
         aligned: AlignedCalls,
-        totals: Groups,
         names: tuple[str, str],
+        inputs: InputKeys,
     ) -> None:
-        self._second, self._aligned, self._totals, self._names = second, aligned, totals, names
+        self._second, self._aligned, self._names = second, aligned, names
+        totals = self._totals = (len(second) - sum(second), sum(second))
         self._calls: list[_Call] = []
-        self._rows = self._number_calls(runs)
+        self._rows = self._number_calls(runs, inputs)
         self._columns = self._count()
         self._findings = self._test()
         self._limit = _significance_limit(self._tested, totals, ALPHA)
@@ -209,18 +213,18 @@ class _Search:
         self._values: dict[int, dict[tuple[str, Hashable], Any]] = {}
         """Values of the calls of each column by path and key."""
 
-    def _number_calls(self, runs: Sequence[Sequence[ToolCall]]) -> list[tuple[int | None, ...]]:
+    def _number_calls(self, runs: Sequence[Sequence[ToolCall]], inputs: InputKeys) -> list[tuple[int | None, ...]]:
         """Return for each run the numbers of its calls by column; equal calls have the same number."""
         numbers: dict[Hashable, int] = {}
         rows: list[tuple[int | None, ...]] = []
-        for run, cells in zip(runs, self._aligned.cells, strict=True):
+        for run, own, cells in zip(runs, inputs, self._aligned.cells, strict=True):
             row: list[int | None] = []
             for cell in cells:
                 if cell is None:
                     row.append(None)
                     continue
                 call = run[cell]
-                identity = (*(_identity(value) for value in (call.input, call.output)), call.effective_status)
+                identity = (own[cell], _identity(call.output), call.effective_status)
                 number = numbers.setdefault(identity, len(numbers))
                 if number == len(self._calls):
                     self._calls.append(_Call(call))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.api.runs import read_runs, record_of, response_of
@@ -13,8 +12,7 @@ from agentv.api.stored_traces import StoredTraces
 from agentv.divergence import FAILING, PASSING, find_divergences
 from agentv.errors import DamagedRunError, StoreError
 from agentv.evaluators.trajectory.wording import call_label
-from agentv.matching.columns import align_calls
-from agentv.matching.equality import canonical_key
+from agentv.matching.columns import InputKeys, align_calls, input_keys
 from agentv.model.comparison import CallVariant, DiffCell, DiffColumn, DiffRun, LeftOutRun, RunDiff
 from agentv.run.plan import has_persona
 from agentv.scoring.calls import resolve_calls
@@ -157,9 +155,10 @@ def diff_measured(
     order = sorted(range(len(measured)), key=lambda index: is_second[index])
     measured, is_second = [measured[index] for index in order], [is_second[index] for index in order]
     calls = [each.calls for each in measured]
-    aligned = align_calls(calls, [not each for each in is_second])
-    found = find_divergences(calls, is_second, aligned, groups)
-    columns, cells = _columns(calls, aligned, is_second)
+    inputs = input_keys(calls)
+    aligned = align_calls(calls, [not each for each in is_second], inputs)
+    found = find_divergences(calls, is_second, aligned, groups, inputs)
+    columns, cells = _columns(calls, inputs, aligned, is_second)
     turns = _turns_of_columns(measured, aligned)
     columns = tuple([replace(column, turn=turn) for column, turn in zip(columns, turns, strict=True)])
     return RunDiff(
@@ -204,20 +203,20 @@ def _with_turn(divergence: Divergence, turns: Sequence[int | None]) -> Divergenc
 
 
 def _columns(
-    runs: Sequence[Sequence[ToolCall]], aligned: AlignedCalls, is_second: Sequence[bool]
+    runs: Sequence[Sequence[ToolCall]], inputs: InputKeys, aligned: AlignedCalls, is_second: Sequence[bool]
 ) -> tuple[tuple[DiffColumn, ...], list[tuple[DiffCell | None, ...]]]:
     """Return the columns with their variants, and the cells of each run."""
     variants: list[dict[Hashable, list[int]]] = [{} for _ in aligned.tools]
     labels: list[dict[Hashable, str]] = [{} for _ in aligned.tools]
     keyed: list[list[Hashable]] = []
-    for run, cells, second in zip(runs, aligned.cells, is_second, strict=True):
+    for run, own, cells, second in zip(runs, inputs, aligned.cells, is_second, strict=True):
         row: list[Hashable] = []
         for column, cell in enumerate(cells):
             if cell is None:
                 row.append(None)
                 continue
             call = run[cell]
-            key = (UNSET if call.input is UNSET else canonical_key(call.input), call.effective_status)
+            key = (own[cell], call.effective_status)
             if key not in variants[column]:
                 variants[column][key] = [0, 0]
                 labels[column][key] = _label(call)

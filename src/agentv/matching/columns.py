@@ -44,14 +44,25 @@ class _Column:
         self.runs = 0
 
 
-def align_calls(runs: Sequence[Sequence[ToolCall]], leading: Sequence[bool] | None = None) -> AlignedCalls:
+InputKeys = Sequence[Sequence[Hashable]]
+"""Keys of the inputs of all calls of each run."""
+
+
+def input_keys(runs: Sequence[Sequence[ToolCall]]) -> list[list[Hashable]]:
+    """Return keys of the inputs of all calls that are aligned, which are equal for equal inputs."""
+    return [[UNSET if call.input is UNSET else canonical_key(call.input) for call in run[:MAX_CALLS]] for run in runs]
+
+
+def align_calls(
+    runs: Sequence[Sequence[ToolCall]], leading: Sequence[bool] | None = None, inputs: InputKeys | None = None
+) -> AlignedCalls:
     """Align the calls of several runs: calls of one tool, and preferably with the same input, share a column.
 
     Runs are added one by one to the columns of those before: runs marked in `leading` first, the most frequent
     sequences of calls first. A call that no column fits gets a new one. In the end every run moves to the columns that
     most runs use.
     """
-    keys = _call_keys(runs)
+    keys = _call_keys(runs, input_keys(runs) if inputs is None else inputs)
     counts = Counter(keys)
     leaders = Counter(sequence for sequence, leads in zip(keys, leading or [True] * len(keys), strict=True) if leads)
     aligner = _Aligner(_support(counts))
@@ -80,10 +91,10 @@ def _support(counts: Counter[_Sequence]) -> dict[str, int]:
     return {tool: 10 + 10 * SUPPORT * times // counts.total() for tool, times in runs.items()}
 
 
-def _call_keys(runs: Sequence[Sequence[ToolCall]]) -> list[_Sequence]:
+def _call_keys(runs: Sequence[Sequence[ToolCall]], inputs: InputKeys) -> list[_Sequence]:
     keys = [
-        [_Key(call.tool, UNSET if call.input is UNSET else canonical_key(call.input)) for call in run[:MAX_CALLS]]
-        for run in runs
+        [_Key(call.tool, key) for call, key in zip(run, own, strict=False)]
+        for run, own in zip(runs, inputs, strict=True)
     ]
     counts = Counter(key for sequence in keys for key in set(sequence))
     return [
