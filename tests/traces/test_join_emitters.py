@@ -567,3 +567,20 @@ def test_a_tool_within_a_tool_of_the_same_name_is_a_call_of_its_own(tmp_path: Pa
     same = {"gen_ai.tool.call.arguments": {"a": 1}}
     repeated = (tool(1, "delegate", 0, 9, attributes=same), tool(2, "delegate", 1, 5, parent=1, attributes=same))
     assert len(calls(session_of(tmp_path, scoped("a", *repeated)))) == 1
+
+
+@pytest.mark.parametrize(("again", "expected"), [(False, "no key"), (True, None)])
+def test_the_failure_of_an_agent_is_told_although_the_workflow_around_it_ended_well(
+    tmp_path: Path, again: bool, expected: str | None
+) -> None:
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "a"}
+    failed = span(2, "invoke_agent a", 1, 8, attributes=agent, parent=1)
+    failed["status"] = {"code": "STATUS_CODE_ERROR", "message": "no key"}
+    spans = [
+        span(1, "invoke_workflow w", 0, 9, attributes={"gen_ai.operation.name": "invoke_workflow"}),
+        failed,
+        span(3, "chat m", 2, 7, attributes=CHAT, parent=2, failed=True),
+        *([span(4, "chat m", 8, 9, attributes=CHAT, parent=1)] if again else []),
+    ]
+    error = session_of(tmp_path, request(*spans)).response.error
+    assert (error.message if error else None) == expected

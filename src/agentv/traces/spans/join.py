@@ -36,6 +36,8 @@ ONLY_LOGS = "log records without a trace or a session"
 _NS_PER_MS = 1_000_000
 _NO_ANSWER = "the answer was not captured"
 _MAX_TRACES = 20
+_NEAR_NS = 1_000_000_000
+"""Time between the failure of an agent and the end of what is around it, at most."""
 _METADATA = ("service.name", "gen_ai.provider.name", "user.id", "deployment.environment.name")
 _SESSION_ATTRIBUTES = frozenset((*_METADATA, SESSION, "agentv.case_id"))
 _HISTORY = "pydantic_ai.all_messages"
@@ -103,7 +105,7 @@ class _Joiner:
 
     def _response(self, prompt: tuple[Message, ...], output: tuple[Message, ...]) -> ProviderResponse:
         text, is_captured = self._answer(output)
-        error = self._error()
+        error = self._error() or (None if is_captured else self._failure())
         rest = self._rest()
         incomplete = [*not_captured_places(output)]
         known = {place.path for place in incomplete}
@@ -192,11 +194,19 @@ class _Joiner:
         root = min(agents, key=lambda node: node.order, default=None)
         if root is None or not root.span.is_error:
             return None
-        for event in root.span.events:
-            message = event.attributes.get("exception.message")
-            if event.name == "exception" and isinstance(message, str) and message:
-                return message
-        return root.span.error or "the agent failed, and does not say why"
+        return _message(root)
+
+    def _failure(self) -> str | None:
+        """Return the error of an agent after which no model was asked again, for a session without an answer.
+
+        What is around the agent, such as a workflow, may not repeat its error.
+        """
+        asked = max((node.span.start for node in self._nodes if node.kind == "model"), default=0)
+        agents = [node for node in self._nodes if node.kind == "agent" and node.tool_ancestor is None]
+        failed = [node for node in agents if node.span.is_error and node.end > asked]
+        last = max((node.end for node in agents), default=0)
+        ended = [node for node in failed if node.end >= last - _NEAR_NS]
+        return _message(ended[0]) if ended else None
 
     def _usage(self) -> TokensUsage | None:
         replies = {draft.node.order: draft.node for draft in self._drafts if _counts_usage(draft) and draft.node}
@@ -259,6 +269,15 @@ class _Joiner:
             if value is not None:
                 metadata[name] = value
         return metadata
+
+
+def _message(node: Node) -> str:
+    """Return why an agent failed."""
+    for event in node.span.events:
+        message = event.attributes.get("exception.message")
+        if event.name == "exception" and isinstance(message, str) and message:
+            return message
+    return node.span.error or "the agent failed, and does not say why"
 
 
 def _without_calls(drafts: list[MessageDraft]) -> list[MessageDraft]:
