@@ -39,6 +39,7 @@ class Node:
         """Number of the span in the order of their starts."""
         self.parent: Node | None = None
         self.children: list[Node] = []
+        self._reply_time: int | None = None
         self._tool_starts: list[int] | None = None
         self._tool_ancestor: Node | None = self
         """The node itself while it is not known."""
@@ -54,12 +55,15 @@ class Node:
 
         A stream may keep the span of the model open while its tools run.
         """
+        if self._reply_time is not None:
+            return self._reply_time
         end = self.end
         for node in (self, self.parent):
             starts = node.tool_starts if node is not None else ()
             first = bisect_right(starts, self.span.start)
             if first < len(starts):
                 end = min(end, starts[first] - 1) if starts[first] < self.end else end
+        self._reply_time = end
         return end
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
@@ -103,7 +103,7 @@ class Timeline:
         unknown = self._unknown_calls(prompt)
         if node.tool_ancestor is None:
             counts = self._counts(node, prompt)
-            in_prompt: Counter[Any] = Counter()
+            in_prompt: defaultdict[Any, int] = defaultdict(int)
             for at, said in enumerate(prompt):
                 if said.role == "assistant":
                     self._recover(node, said, unknown, is_context=is_first and at < last_user)
@@ -285,7 +285,7 @@ class Timeline:
 
     def _add_results(self, node: Node) -> None:
         """Add the results in the prompt of a model to their calls: by id, else by name and order."""
-        unnamed: Counter[str] = Counter()
+        unnamed: defaultdict[str, int] = defaultdict(int)
         prompt = node.facts.prompt or ()
         answered = {result.id for said in prompt for result in said.results}
         waiting: list[CallDraft] = []
@@ -317,7 +317,7 @@ class Timeline:
     def _told_calls(self, node: Node, prompt: Sequence[Said]) -> list[list[CallDraft | None]]:
         """Return the calls that each message of a history tells: by id, else by tool and input, the last one last."""
         by_key: dict[Any, list[CallDraft]] = {}
-        later: Counter[Any] = Counter()
+        later: defaultdict[Any, int] = defaultdict(int)
         found: list[list[CallDraft | None]] = []
         for said in reversed(prompt):
             calls: list[CallDraft | None] = []
