@@ -75,11 +75,19 @@ def test_a_text_is_a_turn(tmp_path: Path) -> None:
     assert short.case == long.case
 
 
-@pytest.mark.parametrize(("turn", "reason"), [(" ", "the message of the user is empty"), (7, "expected")])
+@pytest.mark.parametrize(
+    ("turn", "reason"),
+    [
+        (" ", "the message of the user is empty"),
+        (7, "expected"),
+        ({"role": "user", "content": "two"}, "write `user: 'two'`"),
+        ({"role": "assistant", "content": "three"}, "the agent answers itself"),
+    ],
+)
 def test_what_is_no_turn_is_said_at_its_place(tmp_path: Path, turn: Any, reason: str) -> None:
     with pytest.raises(SpecError) as caught:
         load_evals([_written(tmp_path / "a.eval.yaml", ["one", turn])])
-    assert "turns[1]" in str(caught.value)
+    assert "a.eval.yaml:12:" in str(caught.value)
     assert reason in str(caught.value)
 
 

@@ -90,6 +90,12 @@ def _check_simulate(
 def _build_turn(item: Any, path: str) -> tuple[TurnEntry | None, list[Problem]]:
     if isinstance(item, str):
         return TurnEntry(user=item), []
+    if isinstance(item, Mapping) and "role" in item:
+        if item["role"] == "user":
+            reason = f"a turn is no message: write `user: {short_repr(item.get('content'))}`"
+        else:
+            reason = "the agent answers itself: a turn is what the user says, and `expected` what the agent should do"
+        return None, [Problem(path, reason, "whole")]
     return build(TurnEntry, msgspec.json.encode(item), path)
 
 
