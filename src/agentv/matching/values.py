@@ -50,6 +50,10 @@ _SHORT_DATE = re.compile(r"(?<![\w.,/-])(\d{1,2})([./-])(\d{1,2})\2(\d{4}|\d{2})
 _EDGE = re.compile(
     rf"\b(?P<edge>end|last day|mid|middle|start|beginning|first)(?:\s+of|-)?\s*{_MONTH}(?!\w)", re.IGNORECASE
 )
+_MONTHS_RANGE = re.compile(
+    rf"(?<!\w){_MONTH}(?!\w)\s*(?:-|–|to|through|till|until|bis)\s*{_MONTH.replace('?P<month>', '?P<last>')}(?!\w)",
+    re.IGNORECASE,
+)
 _WORD_DATES = tuple(
     re.compile(rf"(?<!\w){pattern}(?!\w)", re.IGNORECASE)
     for pattern in (
@@ -351,11 +355,14 @@ def spoken_values(text: str, least: int = SMALL) -> Iterator[TextValue]:
 
 
 def edges_of_months(text: str) -> Iterator[str]:
-    """Yield the days, as `MM-DD`, that words such as "end of March" may mean."""
+    """Yield the days, as `MM-DD`, that words such as "end of March" or "January to March" may mean."""
     for match in _EDGE.finditer(text):
         month, edge = _month(match["month"]), match["edge"].casefold()
         days = (28, 29, 30, 31) if edge in ("end", "last day") else (14, 15, 16) if edge.startswith("mid") else (1,)
         yield from (f"{month:02d}-{day:02d}" for day in days)
+    for match in _MONTHS_RANGE.finditer(text):
+        yield f"{_month(match['month']):02d}-01"
+        yield from (f"{_month(match['last']):02d}-{day:02d}" for day in (28, 29, 30, 31))
 
 
 def is_label(before: str) -> bool:

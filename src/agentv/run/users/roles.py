@@ -212,7 +212,7 @@ _STRONG = (
 _WEAK = (
     (
         rf"\b(?:i(?:'ve| have)|i(?:'ll| will)"
-        rf"|i'm going to) (?!{USER_ACTS})\w+.{{0,160}}\b(?:your (?!(?:{'|'.join(sorted(AGENT_THINGS))})\b)\w+"
+        rf"|i'm going to) (?!{USER_ACTS})\w+[^.!?]{{0,160}}\b(?:your (?!(?:{'|'.join(sorted(AGENT_THINGS))})\b)\w+"
         r"|(?<!thank\x20)(?<!see\x20)(?<!back\x20to\x20)(?<!tell\x20)(?<!told\x20)"
         r"(?<!ask\x20)(?<!like\x20)(?<!as\x20)(?<!let\x20)(?<!with\x20)you\b(?! (?:said|told|asked|wrote|want|need"
         r"|can|could|know)))"
