@@ -85,7 +85,7 @@ def test_equal_sessions_of_two_files_are_one_and_others_with_the_same_id_are_two
     assert data["sessions"]["added"] == 2
     assert data["coverage"]["notes"] == {"sessions that are there more than once, and count once": 1}
     cases = [run["case_id"] for run in json.loads(project("runs", "list", "--json").out)["runs"]]
-    assert sorted(cases) == ["chat-1", "chat-1#2"]
+    assert sorted(cases) == ["chat", "chat#2"]
 
 
 def test_where_sample_format_and_standard_input(project: Command) -> None:

@@ -1,5 +1,6 @@
 """Summary of an execution: rates with intervals, and statistics of repeated cases."""
 
+import gc
 import tracemalloc
 from collections.abc import Iterable
 from itertools import permutations
@@ -194,6 +195,7 @@ def kept_bytes(cases: int, times: int) -> float:
             for repeat in range(times):
                 # As from an agent: every record has its own string.
                 totals.add(record(f"case-{at}", chance.choice("pf"), repeat, latency_ms=None))
+        gc.collect()
         return tracemalloc.get_traced_memory()[0] / cases
     finally:
         tracemalloc.stop()

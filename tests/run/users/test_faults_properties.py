@@ -20,7 +20,14 @@ from agentv.run.users.faults import MAX_CHECKED, FaultFinder
 DATA = Path(__file__).parents[2] / "data" / "simulator"
 DIALOGUES = [
     json.loads(line)
-    for name in ("dialogues.jsonl", "messages.jsonl", "conversations.jsonl", "talks.jsonl", "answers.jsonl", "services.jsonl")
+    for name in (
+        "dialogues.jsonl",
+        "messages.jsonl",
+        "conversations.jsonl",
+        "talks.jsonl",
+        "answers.jsonl",
+        "services.jsonl",
+    )
     for line in (DATA / name).read_text("utf-8").split("\n")
     if line
 ]
