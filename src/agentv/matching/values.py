@@ -51,7 +51,8 @@ _EDGE = re.compile(
     rf"\b(?P<edge>end|last day|mid|middle|start|beginning|first)(?:\s+of|-)?\s*{_MONTH}(?!\w)", re.IGNORECASE
 )
 _MONTHS_RANGE = re.compile(
-    rf"(?<!\w){_MONTH}(?!\w)\s*(?:-|–|to|through|till|until|bis)\s*{_MONTH.replace('?P<month>', '?P<last>')}(?!\w)",
+    rf"(?<!\w){_MONTH}(?!\w)\s*(?:[-\u2013]|to|through|till|until|bis)\s*"
+    rf"{_MONTH.replace('?P<month>', '?P<last>')}(?!\w)",
     re.IGNORECASE,
 )
 _WORD_DATES = tuple(
