@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -35,20 +36,23 @@ _decode = msgspec.json.Decoder(ResultRecord).decode
 def index_row(seq: int, record: ResultRecord) -> tuple[Any, ...]:
     """Return the search columns of a redacted record."""
     counts = {} if record.trace_summary is None else record.trace_summary.tool_calls_by_name
-    misses = [miss for result in record.evaluators for miss in result.misses[:MAX_MISSES]]
-    error = [] if record.error is None else [record.error.message]
-    parts = [record.case_id, record.run_id, record.input or "", record.candidate[:MAX_ANSWER], *misses, *error]
+    parts = [record.case_id, record.run_id, record.input or "", record.candidate[:MAX_ANSWER]]
+    for result in record.evaluators:
+        parts += result.misses[:MAX_MISSES]
+    if record.error is not None:
+        parts.append(record.error.message)
     return (
         seq,
-        failure_reason(record),
+        None if record.status == "pass" else failure_reason(record),
         None if record.trace_summary is None else sum(counts.values()),
-        join_names(counts),
-        join_names(record.tags or ()),
+        join_names(tuple(counts)),
+        join_names(tuple(record.tags or ())),
         "\n".join(parts).casefold(),
     )
 
 
-def join_names(names: Iterable[str]) -> str:
+@lru_cache(maxsize=256)
+def join_names(names: tuple[str, ...]) -> str:
     """Return names with a line feed before and after each; a line feed in a name becomes a space."""
     lines = [name.replace("\n", " ") for name in names]
     return "\n".join(["", *lines, ""]) if lines else ""
