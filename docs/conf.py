@@ -33,6 +33,8 @@ nitpicky = True
 linkcheck_anchors = False
 
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_title = f"agentv {release}"
 html_copy_source = False
 html_show_sphinx = False

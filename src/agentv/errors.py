@@ -45,6 +45,8 @@ class Problem(NamedTuple):
     """The part that is wrong: the value at `path`, its key, or the value with a message that already names it."""
     location: Location | None = None
     """Position in a file, if the configuration comes from one."""
+    code: str = ""
+    """Code of the problem; the command line derives it from the message if this is empty."""
 
     @property
     def sentence(self) -> str:

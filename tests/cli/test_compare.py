@@ -197,7 +197,7 @@ class TestExitCodes:
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            (["a.jsonl", "none.jsonl"], "none.jsonl cannot be read: No such file or directory"),
+            (["a.jsonl", "none.jsonl"], "none.jsonl cannot be read: No such file or directory, and no execution"),
             (["a.jsonl", "."], ". cannot be read: Is a directory"),
             (["a.jsonl", "torn.jsonl"], "torn.jsonl holds no results"),
             (["a.jsonl", "broken.jsonl"], "broken.jsonl:1: not a result"),

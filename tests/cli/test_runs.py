@@ -83,9 +83,9 @@ class TestLooking:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["show", "1999"], "holds no execution '1999'; `agentv executions list` shows those there are"),
+            (["show", "1999"], "holds no execution or run '1999'; `agentv executions list` shows those there are"),
             (["show", "last", "--case", "zzz"], "has no run of case 'zzz'"),
-            (["export", "nothing"], "holds no execution 'nothing'"),
+            (["export", "nothing"], "holds no execution or run 'nothing'"),
             (["list", "--store", "nowhere.db"], "there is no store nowhere.db"),
             (["import", "a.eval.yaml"], "a.eval.yaml, line 1: not a JSON object"),
             (["prune"], "say what to delete: --keep N, --older-than DAYS, or both"),

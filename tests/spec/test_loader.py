@@ -192,7 +192,7 @@ cases:
             ("", "1:1: expected a mapping with `cases` and a target, got an empty file"),
             ("- a", "1:1: expected a mapping with `cases` and a target, got a list"),
             (MOCK, "1:1: no cases: add `cases` or `dataset`"),
-            (f"{MOCK}cases: []", "2:8: cases: holds no case"),
+            (f"{MOCK}cases: []", "2:8: cases: the list is empty: add a case"),
             (f"{MOCK}cases: 3", "2:8: cases: expected a list, got 3"),
             (f"{MOCK}cases: [3]", "2:9: cases[0]: expected a mapping with an `id` and an `input`, got 3"),
             (f"{MOCK}cases: [{{input: x, {CHECK}}}]", "2:9: id: required"),

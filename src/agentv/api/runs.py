@@ -54,7 +54,7 @@ class NamedRuns(msgspec.Struct, frozen=True):
     key: str | None = None
 
 
-def find(store: Store, name: str) -> ExecutionRow:
+def find(store: Store, name: str, noun: str = "execution") -> ExecutionRow:
     """Return the execution with this id or unique beginning of an id.
 
     `last` or an empty name is the newest one, `last~1` the one before it, and so on.
@@ -69,7 +69,7 @@ def find(store: Store, name: str) -> ExecutionRow:
         return store.find_execution(newest[-1].id)[0]
     executions = store.find_execution(name)
     if not executions:
-        msg = f"{store.name} holds no execution {name!r}; `agentv executions list` shows those there are"
+        msg = f"{store.name} holds no {noun} {name!r}; `agentv executions list` shows those there are"
         raise StoreError(msg)
     if len(executions) > 1:
         more = ["…"] if len(executions) > MAX_NAMED else []
@@ -96,7 +96,7 @@ def resolve(store: Store, name: str) -> NamedRuns:
         problem = "no run begins" if not keys else f"{len(keys)} runs begin"
         msg = f"{problem} with {head}-{tail}; `agentv runs show {execution.id}` lists them"
         raise StoreError(msg)
-    return NamedRuns(find(store, name))
+    return NamedRuns(find(store, name, "execution or run"))
 
 
 def replay_result(

@@ -194,7 +194,7 @@ def _open_named(setting: str | None) -> Store:
         return existing_store()
     location = parse_location(setting)
     if not location.may_exist:
-        fail_usage(f"there is no store {setting}")
+        fail_usage(f"there is no store {setting}: check the path, relative to the current folder")
     return open_location(location)
 
 

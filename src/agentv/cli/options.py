@@ -29,6 +29,7 @@ class NumberType(click.FloatRange):
 
     def __init__(self, unit: str = "", **limits: Any) -> None:
         super().__init__(**limits)
+        self.name = "number"
         self._unit = unit
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

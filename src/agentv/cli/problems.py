@@ -20,17 +20,19 @@ if TYPE_CHECKING:
 
 CODES = {
     "unknown_key": r"unknown key|is another word for",
-    "missing_key": r"required\b|.*\bneeds? an? `",
-    "unknown_name": r"no (?:command|provider|evaluator|target|case|judge|run|store)\b|No such (?:option|command)"
-    r"|there is no |.*\bholds no |unknown |got .*did you mean|expected one of |.*\bis not defined\b",
+    "missing_key": r"required\b|.*\bneeds? an? `|no target to test\b|no cases: ",
+    "unknown_name": r"no (?:command|provider|evaluator|target(?! to test)|case|judge|run|store|topic)\b"
+    r"|No such (?:option|command)"
+    r"|there is no (?!store )|.*\bholds no |unknown |got .*did you mean|expected one of |.*\bis not defined\b",
     "unset_variable": r".*\bneeds the environment variable\b",
     "cannot_write": r".*\bcannot be written\b|.*\bwould overwrite\b|.*\bexists already\b|.*\balready has\b",
-    "not_found": r".*\b(?:does not exist|No such file or directory|is not a file|no evals?\b.*folder)",
-    "cannot_read": r".*\bcannot be read\b",
+    "not_found": r".*\b(?:does not exist|[Nn]o such file or (?:directory|folder)|is not a file|there is no store"
+    r"|no evals?\b.*folder)",
+    "cannot_read": r".*\b(?:cannot be read|it is damaged)\b",
     "no_connection": r".*\bno connection\b|cannot listen\b",
     "missing_argument": r"Missing (?:argument|option|parameter)\b",
     "duplicate": r".*\bis (?:already )?the (?:id|name) of another\b|.*\bdeclared twice\b",
-    "checks_nothing": r".*\bchecks nothing\b",
+    "checks_nothing": r".*\b(?:checks nothing\b|the list is empty)",
     "syntax": r".*\b(?:is not closed|not valid (?:YAML|JSON)|not a regular expression|not a template)\b",
     "wrong_type": r"expected ",
 }
@@ -46,8 +48,8 @@ DEFAULT_FIXES = {
 }
 """Fixes of problems whose messages name none, by their codes."""
 VERBS = (
-    "add append ask choose correct create declare delete give go install load make name pass put quote read remove"
-    " rename replace run save say see select set split start state stop take try turn use write upgrade"
+    "add append ask choose correct create declare define delete give go indent install load make move name pass put"
+    " quote read remove rename replace run save say see select set split start state stop take try turn use write upgrade"
 )
 FIX = re.compile(
     r"(?:; |: |\. \(?|, or )"
@@ -123,6 +125,8 @@ def problem_data(problem: Problem) -> dict[str, object]:
 def problem_code(problem: Problem) -> str:
     """Return the code of a problem, by which programs tell kinds of mistakes apart."""
     texts = (problem.message, problem.sentence)
+    if problem.code:
+        return problem.code
     for code, pattern in CODES.items():
         if any(re.match(pattern, text) for text in texts):
             return code
@@ -136,6 +140,8 @@ def problem_fix(problem: Problem, code: str) -> str:
     if found := EXPECTED.match(problem.message):
         return f"give {found[1]}"
     name = problem.path.rpartition(".")[2]
+    if code == "not_found" and problem.location:
+        return "check the path: it is relative to the folder of the file"
     other = f"correct `{name}`" if name else f"see `{_command_path()} --help`"
     return DEFAULT_FIXES.get(code, other).format(name=name)
 

@@ -146,9 +146,13 @@ def describe_type(schema: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
 def _bounds(schema: Mapping[str, Any]) -> str:
     words = []
     if "minimum" in schema:
-        words.append(f"from {schema['minimum']:g}")
+        words.append(f"from {_number(schema['minimum'])}")
     if "exclusiveMinimum" in schema:
-        words.append(f"above {schema['exclusiveMinimum']:g}")
+        words.append(f"above {_number(schema['exclusiveMinimum'])}")
     if "maximum" in schema:
-        words.append(f"up to {schema['maximum']:g}")
+        words.append(f"up to {_number(schema['maximum'])}")
     return f" {' '.join(words)}" if words else ""
+
+
+def _number(value: float) -> str:
+    return f"{value:.15g}"

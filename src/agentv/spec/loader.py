@@ -311,7 +311,7 @@ class Loader:
         if not isinstance(cases, (list, tuple)):
             return []  # reported by the validation of the whole file
         if not cases and self._data.get("dataset") is None:
-            self._problems.append(Problem(name, "holds no case"))
+            self._problems.append(Problem(name, "the list is empty: add a case"))
         listed = []
         for index, data in enumerate(cases):
             case = self._case(reader, data, index, f"{name}[{index}]", ids)

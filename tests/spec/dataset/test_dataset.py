@@ -84,7 +84,7 @@ class TestPlain:
     def test_a_dataset_without_a_case(self, write: Write) -> None:
         write("\n", "cases.jsonl")
         (found,) = problems(write(f"{HEAD}dataset: cases.jsonl"))
-        assert found == "a.eval.yaml:3:10: dataset: holds no case"
+        assert found == "a.eval.yaml:3:10: dataset: it has no rows: add one, or correct the path"
 
     def test_it_is_read_anew_and_a_change_is_an_error(self, write: Write) -> None:
         write(cases(2), "cases.jsonl")

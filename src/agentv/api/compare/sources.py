@@ -249,6 +249,9 @@ def read_side(side: SideLike, label: str = "results") -> ComparisonSource:
         path = Path(side)
         if not path.exists() and (stored := _find_stored(str(side))) is not None:
             return stored
+        if not path.exists():
+            msg = f"{side} cannot be read: No such file or directory, and no execution in the store has this name"
+            raise FormatError(msg)
         # A pipe cannot be read twice.
         if path.exists() and not path.is_file() and not path.is_dir():
             return RecordList(str(side), (record for _, _, record in read_records(path)))

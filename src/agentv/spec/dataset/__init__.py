@@ -292,7 +292,7 @@ def validate_dataset(dataset: Dataset, ids: IdRegistry, counts: CaseCounts) -> l
     if not problems and where is not None and not where.kept:
         problems.append(Problem(f"{DATASET_KEY}.where", f"keeps none of {dataset.read:,} rows"))
     if not problems and not counts.count and not ids.named:
-        problems.append(Problem(DATASET_KEY, "holds no case"))
+        problems.append(Problem(DATASET_KEY, "it has no rows: add one, or correct the path"))
     if ids.has_duplicates():
         problems += find_duplicate_ids(dataset, ids)[:MAX_PROBLEMS]
     return problems

@@ -37,7 +37,10 @@ class SourceFile:
         try:
             document = read_yaml(self._bytes)
         except YamlError as error:
-            problems = [Problem("", message, "whole", self._location(position)) for position, message in error.problems]
+            problems = [
+                Problem("", message, "whole", self._location(position), _code(message))
+                for position, message in error.problems
+            ]
             raise SpecError(problems) from error
         self.data: Any = document.data
         self._positions = document.positions
@@ -87,6 +90,10 @@ class Document(NamedTuple):
     data: Any
     positions: Positions
     warnings: tuple[SyntaxFinding, ...]
+
+
+def _code(message: str) -> str:
+    return "duplicate" if " is already on line " in message else "syntax"
 
 
 class YamlError(AgentVError, ValueError):
