@@ -49,7 +49,8 @@ DEFAULT_FIXES = {
 """Fixes of problems whose messages name none, by their codes."""
 VERBS = (
     "add append ask choose correct create declare define delete give go indent install load make move name pass put"
-    " quote read remove rename replace run save say see select set split start state stop take try turn use write upgrade"
+    " quote read remove rename replace run save say see select set split start state stop take try turn use"
+    " write upgrade"
 )
 FIX = re.compile(
     r"(?:; |: |\. \(?|, or )"
