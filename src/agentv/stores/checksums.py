@@ -36,8 +36,10 @@ def row_checksum(*columns: Any) -> int:
 def payload_checksums(key: str, record: bytes, response: bytes | None, sides: bytes | None) -> tuple[int, int | None]:
     """Return the checksum of a record with its labels of diffs, and that of the reply; both cover the run's key."""
     start = crc32(key.encode("utf-8", "surrogatepass"))
-    record_checksum = crc32(sides or b"", crc32(record, start))
-    return record_checksum, None if response is None else crc32(response, start)
+    checksum = crc32(record, start)
+    if sides:
+        checksum = crc32(sides, checksum)
+    return checksum, None if response is None else crc32(response, start)
 
 
 def check_types(row: Sequence[Any], type_: type[_Row]) -> _Row:

@@ -96,7 +96,7 @@ def result_columns(record: ResultRecord) -> tuple[Any, ...]:
         usage and _to_column(usage.input_tokens),
         usage and _to_column(usage.output_tokens),
         usage and _to_column(usage.total_tokens),
-        _to_column(record.cost_usd),
+        record.cost_usd and _to_column(record.cost_usd),
         record.thread_id,
         dump_json(record.unread) if record.unread else None,
         len(record.turns) if record.turns else None,

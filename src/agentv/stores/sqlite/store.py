@@ -249,9 +249,11 @@ class SqliteStore(StoreEdits, Connection):
         rerun = [(seq,) for seq, rounds, _ in rows if rounds > 1]
         if rerun:
             self.db.executemany("DELETE FROM evaluator_results WHERE run = ?", rerun)
-        payloads = [(seq, row.key, (row.line, row.response, row.sides)) for seq, _, row in rows]
-        checked = [(seq, *payload, *payload_checksums(key, *payload)) for seq, key, payload in payloads]
-        self.insert(PAYLOAD, checked)
+        payloads = [
+            (seq, row.line, row.response, row.sides, *payload_checksums(row.key, row.line, row.response, row.sides))
+            for seq, _, row in rows
+        ]
+        self.insert(PAYLOAD, payloads)
         attempts = [attempt_row(seq, rounds, attempt) for seq, rounds, row in rows for attempt in row.attempts]
         self.insert(ATTEMPT, attempts)
         self.insert(RESULT, result_rows([(seq, row.record) for seq, _, row in rows]))
