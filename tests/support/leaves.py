@@ -127,7 +127,7 @@ def _is_default(path: Path, value: Any) -> bool:
         value is None
         or value is False
         or value == ""
-        or (bool(path) and (path[-1] in SILENT_KEYS or (path[0] == "runs" and path[2:] == ("name",))))
+        or (bool(path) and path[-1] in SILENT_KEYS)
         or (*path[-1:], value) in DEFAULTS
     )
 

@@ -34,6 +34,9 @@ TALK = evalset(
 )
 
 
+TALK_ONE = [invocation("Turn the lamp on.", [("set_device", {"id": "lamp"})], "It is on.")]
+
+
 def write_criteria(folder: Path, **criteria: Any) -> None:
     (folder / "test_config.json").write_text(json.dumps({"criteria": criteria}), encoding="utf-8")
 
@@ -98,9 +101,54 @@ def test_criterion_of_a_conversation_is_kept_or_named(tmp_path: Path, criterion:
     write_criteria(tmp_path, **{criterion: value})
     conversion = convert_data(TALK, tmp_path, "home.evalset.json")
     case = only_case(conversion)
-    assert left_out(conversion) == ([] if kept else [criterion])
+    calls = [] if criterion == "tool_trajectory_avg_score" else ["expected calls"] * 2
+    assert left_out(conversion) == [*calls, *([] if kept else [criterion])]
     assert ("skip" in case) is not kept
     assert all(("evaluators" in turn) is kept for turn in case["turns"])
+
+
+@pytest.mark.parametrize("criterion", ["tool_call_count_v1", "inference_call_count_v1", "invocation_duration_v1"])
+def test_measure_that_adk_refuses_a_threshold_for_is_left_out(tmp_path: Path, criterion: str) -> None:
+    write_criteria(tmp_path, **{criterion: 5, "tool_trajectory_avg_score": 1.0})
+    evalset = {"eval_set_id": "home", "eval_cases": [{"eval_id": "on", "conversation": TALK_ONE}]}
+    conversion = convert_data(evalset, tmp_path, "home.evalset.json")
+    assert left_out(conversion) == [criterion]
+    assert [evaluator["type"] for evaluator in only_case(conversion)["evaluators"]] == ["tool_trajectory"]
+
+
+def test_rubrics_of_a_case_are_read_by_the_criterion_of_their_type(tmp_path: Path) -> None:
+    kinds = {"short": "FINAL_RESPONSE_QUALITY", "thrifty": "TOOL_USE_QUALITY", "untyped": None}
+    rubrics = [
+        {"rubric_id": name, "rubric_content": {"text_property": f"It is {name}"}, **({"type": kind} if kind else {})}
+        for name, kind in kinds.items()
+    ]
+    write_criteria(
+        tmp_path,
+        tool_trajectory_avg_score=1.0,
+        rubric_based_final_response_quality_v1={"threshold": 1.0},
+        rubric_based_tool_use_quality_v1={"threshold": 1.0},
+    )
+    case = {"eval_id": "on", "conversation": TALK_ONE, "rubrics": rubrics}
+    conversion = convert_data({"eval_set_id": "home", "eval_cases": [case]}, tmp_path, "home.evalset.json")
+    _, answer, tools = only_case(conversion)["evaluators"]
+    assert answer["rubric"] == [{"id": "short", "criterion": "It is short"}]
+    assert tools["rubric"] == [{"id": "thrifty", "criterion": "It is thrifty"}]
+    assert [finding.path for finding in conversion.report.findings if finding.kind == "left_out"] == [
+        "eval_cases[0].rubrics[2]"
+    ]
+
+
+def test_criterion_about_what_is_said_on_the_way_is_left_out(tmp_path: Path) -> None:
+    write_criteria(
+        tmp_path,
+        tool_trajectory_avg_score={"threshold": 1, "matchType": "in-order"},
+        hallucinations_v1={"threshold": 1.0, "evaluateIntermediateNlResponses": True},
+        final_response_match_v2={"threshold": 1.0, "include_intermediate_responses_in_final": True},
+    )
+    evalset = {"eval_set_id": "home", "eval_cases": [{"eval_id": "on", "conversation": TALK_ONE}]}
+    conversion = convert_data(evalset, tmp_path, "home.evalset.json")
+    assert left_out(conversion) == ["hallucinations_v1", "final_response_match_v2"]
+    assert only_case(conversion)["evaluators"][0]["mode"] == "in_order"
 
 
 def test_older_schema_is_one_conversation(tmp_path: Path) -> None:

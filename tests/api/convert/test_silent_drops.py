@@ -102,8 +102,21 @@ ADK = {
     "eval_cases": [
         {
             "eval_id": "lamp_on",
-            "session_input": {"app_name": "home_app", "user_id": "user_44", "state": {"room": "attic"}},
+            "session_input": {
+                "app_name": "home_app",
+                "user_id": "user_44",
+                "state": {"room": "attic"},
+                "session_id": "s-12",
+            },
             "final_session_state": {"lamp": "glowing"},
+            "rubrics": [
+                {
+                    "rubric_id": "brevity",
+                    "rubric_content": {"text_property": "It is brief"},
+                    "type": "FINAL_RESPONSE_QUALITY",
+                    "description": "Two sentences are enough",
+                }
+            ],
             "conversation": [
                 {
                     "invocation_id": "x1",
@@ -112,6 +125,15 @@ ADK = {
                     "intermediate_data": {
                         "tool_uses": [{"name": "set_device", "args": {"status": "GLOW"}}],
                         "intermediate_responses": [["agent", [{"text": "one moment"}]]],
+                        "invocation_events": [
+                            {
+                                "author": "house agent",
+                                "model_version": "gemini-9",
+                                "content": {
+                                    "parts": [{"function_response": {"name": "set_device", "response": "lit"}}]
+                                },
+                            }
+                        ],
                     },
                     "rubrics": [{"rubric_id": "warmth"}],
                 }
@@ -193,6 +215,28 @@ OPENAI = {
     ],
 }
 
+CRITERIA = {
+    "criteria": {
+        "tool_trajectory_avg_score": {"threshold": 0.75, "matchType": "in-order", "ignore_args": True},
+        "final_response_match_v2": {
+            "threshold": 0.99,
+            "judgeModelOptions": {"judgeModel": "gemini-8", "numSamples": 9, "judgeModelConfig": {"temperature": 0.17}},
+        },
+        "rubric_based_final_response_quality_v1": {
+            "threshold": 0.83,
+            "rubrics": [
+                {"rubricId": "calm", "rubricContent": {"textProperty": "It stays calm"}, "description": "No haste"},
+            ],
+        },
+        "hallucinations_v1": {"threshold": 0.91, "evaluate_intermediate_nl_responses": True},
+        "tool_call_count_v1": 17,
+        "own_metric": {"threshold": 0.43, "limit": "of mine"},
+    },
+    "custom_metrics": {"own_metric": {"code_config": {"name": "checks.own_metric"}}},
+    "user_simulator_config": {"model": "gemini-7", "max_allowed_invocations": 6, "custom_instructions": "Be terse"},
+    "live_model_config": {"timeout_seconds": 33},
+}
+
 
 SOURCES = [
     ("promptfooconfig.yaml", PROMPTFOO),
@@ -230,6 +274,32 @@ def test_key_that_nobody_knows_is_kept_or_named_wherever_it_stands(tmp_path: Pat
 def test_every_leaf_is_kept_or_named(tmp_path: Path, name: str, text: str) -> None:
     conversion = convert_text(text, tmp_path, name)
     assert dropped_leaves(yaml.safe_load(text), conversion, name) == []
+
+
+def test_every_leaf_of_the_criteria_of_adk_is_kept_or_named(tmp_path: Path) -> None:
+    (tmp_path / "test_config.json").write_text(json.dumps(CRITERIA, indent=1), encoding="utf-8")
+    conversion = convert_text(json.dumps(ADK, indent=1), tmp_path, "home.evalset.json")
+    assert dropped_leaves(CRITERIA, conversion, "test_config.json") == []
+    assert dropped_leaves(ADK, conversion, "home.evalset.json") == []
+
+
+def test_every_leaf_of_an_export_with_its_results_is_kept_or_named(tmp_path: Path) -> None:
+    export = {
+        "eval": {key: value for key, value in OPENAI.items() if key != "runs"},
+        "run": {"name": "monday run", "data_source": {"type": "completions", "model": "gpt-4.1-nano"}},
+        "output_items": [
+            {
+                "object": "eval.run.output_item",
+                "datasource_item": {"ticket": "No light", "label": "Hardware"},
+                "results": [{"name": "same label", "passed": True, "score": 0.97}],
+                "sample": {"output": [{"role": "assistant", "content": "Software, I think"}]},
+            }
+        ],
+        "exported_by": "a colleague",
+    }
+    conversion = convert_text(json.dumps(export, indent=1), tmp_path, "export.json")
+    dropped = dropped_leaves(export, conversion, "export.json")
+    assert [(path, value) for path, value in dropped if path[-1] != "object"] == []
 
 
 def test_check_finds_a_leaf_that_is_dropped(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from agentv.errors import SpecError
 from agentv.spec.evaluators import check_evaluators
 
 if TYPE_CHECKING:
-    from agentv.api.convert.source import SourceDocument
+    from agentv.api.convert.source import ConversionFinding, SourceDocument
 
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
 MAX_SLUG = 60
@@ -104,8 +104,11 @@ class Conversion:
         if not self.evals:
             return
         placed = {str(remark) for eval_ in self.evals for remark in find_remarks(eval_.data)}
-        missing = [item.remark for item in self.report.findings if item.kind == "left_out"]
-        self.evals[0].header += [text for text in dict.fromkeys(missing) if text not in placed]
+        missing: dict[tuple[str, str], list[ConversionFinding]] = {}
+        for item in self.report.findings:
+            if item.kind == "left_out" and item.remark not in placed:
+                missing.setdefault((item.what, item.reason), []).append(item)
+        self.evals[0].header += [_remark_of(found) for found in missing.values()]
 
     def helper(self, name: str) -> str:
         """Add a helper file to the output and return its name for an evaluator."""
@@ -142,6 +145,16 @@ class Conversion:
         """Return a value with the comments of its place in the source."""
         above, behind = place.document.comments(place.path)
         return Commented(value, above, behind) if above or behind else value
+
+
+def _remark_of(findings: list[ConversionFinding]) -> str:
+    """Return one comment for findings that differ in their places alone."""
+    first = findings[0]
+    others = {item.where for item in findings} - {first.where}
+    if not others:
+        return first.remark
+    places = f"{len(others)} other place{'s' if len(others) > 1 else ''}"
+    return first.remark.replace(f"): {first.reason}", f" and {places}): {first.reason}")
 
 
 class Ids:

@@ -194,7 +194,9 @@ class _Project:
         if (limit := self._concurrency(settings)) is not None:
             data["defaults"] = {"max_concurrency": limit}
         data["cases"] = cases
-        self._conversion.add_eval(suffix, data, origins)
+        workspace = as_mapping(self._conversion.document.data).get("name")
+        names = [f"workspace: {workspace}"] if workspace and slug(str(workspace)) != self._conversion.name else []
+        self._conversion.add_eval(suffix, data, origins, header=names)
         self._names["eval", key] = self._conversion.evals[-1].file
         self._names["connector", str(eval_.get("connectorId") or "")] = str(agent)
 
@@ -447,8 +449,11 @@ class _Project:
                 place.leave_out(f"run {run.get('id')}", "it names no scenario")
             else:
                 lines.append(json.dumps(self._run(run), ensure_ascii=False))
-        for _, place in self._entities["executions"].values():
+                if any(as_mapping(item).get("role") == "system" for item in as_list(run.get("messages"))):
+                    place.at("messages").note("messages", "system messages are no part of a recorded conversation")
+        for execution, place in self._entities["executions"].values():
             place.note("execution", "its runs name it")
+            _report_unknown(execution, {"evalId"}, place, "an execution here is made of its runs")
         if not lines:
             return
         name = "-".join(part for part in (self._conversion.name, self._name, "runs") if part)

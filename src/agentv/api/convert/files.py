@@ -25,27 +25,44 @@ def is_file(value: Any) -> bool:
     return isinstance(value, str) and value.startswith(PREFIX)
 
 
+def is_reachable(path: Path, folder: Path) -> bool:
+    """Tell whether a file is below a folder, its repository or the working folder: others are not read."""
+    base, resolved = folder.resolve(), path.resolve()
+    repository = next((parent for parent in (base, *base.parents) if (parent / ".git").exists()), base)
+    return any(resolved.is_relative_to(root) for root in (base, repository, Path.cwd()))
+
+
 def find_file(name: str, folder: Path) -> Path:
     """Return the path of a file named with or without `file://`; raise `UntranslatableError`."""
-    path = folder / name.removeprefix(PREFIX)
-    if not path.is_file():
-        msg = f"the file {name.removeprefix(PREFIX)!r} does not exist"
+    plain = name.removeprefix(PREFIX)
+    path = folder / plain
+    if "\0" in plain or not path.is_file():
+        msg = f"the file {plain!r} does not exist"
         raise UntranslatableError(msg)
+    if not is_reachable(path, folder):
+        raise UntranslatableError(outside(plain))
     return path
+
+
+def outside(name: str) -> str:
+    """Return why a file is not read that a path with `..`, an absolute path or a link leads to."""
+    return f"the file {name!r} lies outside of the repository and of the working folder"
 
 
 def find_files(name: str, folder: Path) -> list[Path]:
     """Return the files that a name or a glob stands for, in their order; raise `UntranslatableError`."""
     name = name.removeprefix(PREFIX)
     path = folder / name
-    if path.is_file():
-        return [path]
+    if "\0" not in name and path.is_file():
+        return [find_file(name, folder)]
     if any(letter in name for letter in "*?["):
         try:
             found = sorted(each for each in folder.glob(name) if each.is_file())
         except (ValueError, NotImplementedError) as error:
             msg = f"the pattern {name!r} cannot be used: {error}"
             raise UntranslatableError(msg) from error
+        if any(not is_reachable(each, folder) for each in found):
+            raise UntranslatableError(outside(name))
         if found:
             return found
     msg = f"no file matches {name!r}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,29 +19,39 @@ from agentv.api.convert.base import (
     slug,
 )
 from agentv.api.convert.files import read_json_lines
-from agentv.api.convert.templates import KeptName, RenderError, has_template, is_plain, js_text, names_in, render_deep
+from agentv.api.convert.openai_text import (
+    OUTPUT,
+    OUTPUT_JSON,
+    SAMPLE,
+    fill,
+    make_input,
+    pointer,
+    prompt_remarks,
+    read_messages,
+    reference_text,
+    same_text,
+    select,
+    text_of,
+)
+from agentv.api.convert.source import Place, TableDocument
+from agentv.api.convert.templates import has_template
 from agentv.api.convert.writer import Remark
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from agentv.api.convert.base import Conversion
-    from agentv.api.convert.source import Place
 
 CHECKS = "openai_checks.py"
 MAX_INLINE = 30
 """Number of rows up to which they are cases in the file; more of them are a dataset."""
-_OUTPUT = re.compile(r"\{\{\s*sample\.output_text\s*\}\}")
-_OUTPUT_JSON = re.compile(r"\{\{\s*sample\.output_json((?:\.\w+|\[\d+\])*)\s*\}\}")
-_OUTPUT_TOOL = re.compile(
-    r"\{\{\s*sample\.output_tools\[(\d+)\]\.function\.(name|arguments)((?:\.\w+|\[\d+\])*)\s*\}\}"
-)
-_SAMPLE = re.compile(r"\{\{\s*sample\b")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
-_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 _NO_ROWS = "the export holds no rows: put them beside it as JSONL of the same name, or into `dataset`"
 _NO_PROMPT = "the export names no prompt (`input_messages` of a run): write the input"
 _SAMPLE_KEPT = "it is a recorded output, not a part of the case: `agentv score` evaluates those"
+_ROW_KEPT = "it is about a run, not a part of the case"
+_ROW_KEYS = ("id", "object", "created_at", "datasource_item_id", "eval_id", "run_id", "status")
+ROWS = ("items", "rows", "output_items", "dataset")
+"""Keys of an export that hold its rows."""
 _RUN_KEYS = (
     *("id", "object", "eval_id", "name", "status", "model", "created_at", "error", "report_url", "data_source"),
     *("result_counts", "per_model_usage", "per_testing_criteria_results"),
@@ -95,9 +104,11 @@ class _EvalConversion:
         self._eval = eval_
         self._place = place
         self._around = around
+        self._around_place = place if around is eval_ else conversion.place(place.path[: -len("eval")].rstrip("."))
         self._placed_runs = self._find_runs()
         self._targets: list[dict[str, Any]] = []
         self._judges: dict[str, str] = {}
+        """Names of the targets that judge, by their settings."""
 
     def convert(self, suffix: str) -> None:
         """Add the eval to the conversion."""
@@ -120,15 +131,20 @@ class _EvalConversion:
         if self._judges:
             data["target"] = tested[0] if len(tested) == 1 else tested
         data["targets"] = self._targets
-        self._conversion.add_eval(suffix, {**data, **body}, origins)
+        names = [f"run: {run['name']}" for run, _ in self._placed_runs if run.get("name")]
+        self._conversion.add_eval(suffix, {**data, **body}, origins, header=names)
 
     def _report_keys(self) -> None:
         known = {
-            *("id", "object", "name", "data_source_config", "testing_criteria", "created_at", "runs", "items", "rows"),
+            *("id", "object", "name", "data_source_config", "testing_criteria", "created_at", "runs", "run", *ROWS),
         }
         for key, value in self._eval.items():
             if key not in known and value not in (None, {}, []):
                 self._place.at(key).leave_out(key, "this key of an eval has no counterpart")
+        if self._around is not self._eval:
+            for key, value in self._around.items():
+                if key not in {"eval", "run", "runs", *ROWS} and value not in (None, "", {}, []):
+                    self._around_place.at(key).leave_out(key, "this key of an export has no counterpart")
         config = self._eval.get("data_source_config")
         kind = config.get("type") if isinstance(config, Mapping) else None
         if kind in {"logs", "stored_completions"}:
@@ -139,13 +155,10 @@ class _EvalConversion:
 
     def _find_runs(self) -> list[tuple[Mapping[str, Any], Place]]:
         """Return the runs of the eval with their places."""
-        around = (
-            self._place if self._around is self._eval else self._conversion.place(self._place.path[: -len(".eval")])
-        )
         for holder, where, key in (
-            (self._around, around, "runs"),
+            (self._around, self._around_place, "runs"),
             (self._eval, self._place, "runs"),
-            (self._around, around, "run"),
+            (self._around, self._around_place, "run"),
         ):
             if key in holder:
                 runs, place = holder[key], where.at(key)
@@ -174,7 +187,7 @@ class _EvalConversion:
             Watched(written).report(where, "input_messages", ("type", "template", "item_reference"))
             for at, message in enumerate(_list(written.get("template"))):
                 Watched(as_mapping(message)).report(where.at("template", at), "message", ("role", "content", "type"))
-                if _content(as_mapping(message).get("content")) is None:
+                if text_of(as_mapping(message).get("content")) is None:
                     where.at("template", at).leave_out("message", "it holds more than a text")
 
     def _read_targets(self) -> list[str]:
@@ -229,13 +242,17 @@ class _EvalConversion:
             if isinstance(inner, Mapping) and inner.get("type") in {"file_id", "stored_completions", "responses"}:
                 where = place.at("data_source", "source")
                 where.leave_out("source", f"its rows are on the server ({inner.get('type')})")
-        for key in ("items", "rows", "output_items", "dataset"):
+        for key in ROWS:
             if not found and isinstance(self._around.get(key), list):
-                found = [_row(item) for item in self._around[key] if isinstance(item, Mapping)]
+                where = self._around_place.at(key)
+                found = [_row(item, where.at(at)) for at, item in enumerate(self._around[key])]
         beside = self._conversion.document.path.with_suffix(".jsonl")
         if not found and beside.is_file():
-            found = [_row(item) for _, item in read_json_lines(beside) if isinstance(item, Mapping)]
-        return [row if "item" in row else {"item": row} for row in found]
+            found = [
+                _row(item, Place(TableDocument(beside, line), self._place.report))
+                for line, item in read_json_lines(beside)
+            ]
+        return [row if "item" in row else {"item": row} for row in found if row]
 
     def _template(self) -> Any:
         """Return the prompt of the runs: messages with placeholders, or `None`."""
@@ -244,7 +261,7 @@ class _EvalConversion:
             source = run.get("data_source")
             written = source.get("input_messages") if isinstance(source, Mapping) else None
             if isinstance(written, Mapping):
-                messages = _messages(written)
+                messages = read_messages(written)
                 if messages is not None and messages not in found:
                     found.append(messages)
                     if len(found) > 1:
@@ -259,7 +276,7 @@ class _EvalConversion:
     def _case(self, row: Mapping[str, Any], template: Any, number: int, origins: list[CaseOrigin]) -> dict[Any, Any]:
         item = row["item"]
         case: dict[Any, Any] = {"id": f"row-{number}"}
-        written = _input(template, item)
+        written = make_input(template, item)
         skip = "" if written is not None else _NO_PROMPT if template is None else _NO_VALUE
         case["input"] = written if written is not None else json.dumps(item, ensure_ascii=False)
         if isinstance(item, Mapping) and not has_template(item):
@@ -267,7 +284,7 @@ class _EvalConversion:
         if skip:
             case["skip"] = skip
             self._place.leave_out("input_messages", skip)
-            case |= _prompt_remarks(template)
+            case |= prompt_remarks(template)
             if "{{" in case["input"]:
                 case.pop("vars", None)
         reason = finish_case(case, self._evaluators(item), "none of its graders could be converted", has_defaults=False)
@@ -278,7 +295,7 @@ class _EvalConversion:
         self._place.leave_out("rows", _NO_ROWS)
         evaluators = self._evaluators(None)
         case: dict[Any, Any] = {"id": "rows", "input": "(no rows)", "skip": _NO_ROWS}
-        case |= _prompt_remarks(template)
+        case |= prompt_remarks(template)
         finish_case(case, evaluators, _NO_ROWS, has_defaults=False)
         origins.append(CaseOrigin("rows", "", "", {}, _NO_ROWS))
         return case
@@ -336,20 +353,20 @@ class _EvalConversion:
         del place
         written, reference = str(criterion.get("input") or ""), criterion.get("reference")
         operation = criterion.get("operation")
-        if operation in {"eq", "ne"} and not _SAMPLE.search(written) and _SAMPLE.search(str(reference)):
+        if operation in {"eq", "ne"} and not SAMPLE.search(written) and SAMPLE.search(str(reference)):
             written, reference = str(reference), written
         wanted = fill(reference, item)
         if operation in {"like", "ilike"}:
-            evaluator: dict[str, Any] = {"type": "contains", **_on(written), "value": _text(wanted)}
+            evaluator: dict[str, Any] = {"type": "contains", **select(written), "value": reference_text(wanted)}
             return {**evaluator, "ignore_case": True} if operation == "ilike" else evaluator
         if operation not in {"eq", "ne"}:
             msg = f"its operation {operation!r} is unknown"
             raise UntranslatableError(msg)
-        path = _OUTPUT_JSON.fullmatch(written.strip())
+        path = OUTPUT_JSON.fullmatch(written.strip())
         if path is not None:
-            evaluator = {"type": "json", "pointer": _pointer(path[1]), "equals": _same_text(_text(wanted))}
+            evaluator = {"type": "json", "pointer": pointer(path[1]), "equals": same_text(reference_text(wanted))}
         else:
-            evaluator = {"type": "equals", **_on(written), "value": _text(wanted)}
+            evaluator = {"type": "equals", **select(written), "value": reference_text(wanted)}
         return {**evaluator, "not": True} if operation == "ne" else evaluator
 
     def _text_similarity(self, criterion: Mapping[str, Any], item: Any, place: Place) -> dict[str, Any]:
@@ -357,11 +374,11 @@ class _EvalConversion:
         if measure not in _MEASURES:
             msg = f"{measure!r} needs embeddings, or a measure that is not documented"
             raise UntranslatableError(msg)
-        if not _OUTPUT.fullmatch(str(criterion.get("input") or "").strip()):
+        if not OUTPUT.fullmatch(str(criterion.get("input") or "").strip()):
             msg = "its input is not the output text"
             raise UntranslatableError(msg)
         place.note("text_similarity", "it needs the library that OpenAI names: pip install rapidfuzz, or rouge-score")
-        config = {"reference": _text(fill(criterion.get("reference"), item)), "measure": measure}
+        config = {"reference": reference_text(fill(criterion.get("reference"), item)), "measure": measure}
         evaluator = {
             "type": "python",
             "function": f"{self._conversion.helper(CHECKS)}:text_similarity",
@@ -399,8 +416,9 @@ class _EvalConversion:
             raise UntranslatableError(msg)
         ordered = [*others, *dict.fromkeys(passing)]
         scores = {str(number): f"the label is {label!r}" for number, label in enumerate(ordered)}
+        evaluator = self._rating(criterion, item, scores, len(others) / (len(ordered) - 1))
         place.note("label_model", "the judge is asked in our form, and answers with the number of the label")
-        return self._rating(criterion, item, scores, len(others) / (len(ordered) - 1))
+        return evaluator
 
     def _score_model(self, criterion: Mapping[str, Any], item: Any, place: Place) -> dict[str, Any]:
         """Return a judge that rates on the scale of the source; raise `UntranslatableError` for one with fractions."""
@@ -418,9 +436,10 @@ class _EvalConversion:
         least = math.ceil(threshold)
         below = f"{int(low)}-{least - 1}" if least - 1 > low else str(int(low))
         above = f"{least}-{int(high)}" if high > least else str(least)
-        place.note("score_model", "the judge is asked in our form, and gives whole numbers only")
         scores = {below: "not enough to pass", above: "enough to pass"}
-        return self._rating(criterion, item, scores, (least - low) / (high - low))
+        evaluator = self._rating(criterion, item, scores, (least - low) / (high - low))
+        place.note("score_model", "the judge is asked in our form, and gives whole numbers only")
+        return evaluator
 
     def _rating(
         self, criterion: Mapping[str, Any], item: Any, scores: Mapping[str, str], threshold: float
@@ -434,26 +453,30 @@ class _EvalConversion:
         messages = criterion.get("input")
         texts: list[str] = []
         for message in messages if isinstance(messages, list) else [messages]:
-            content = _content(message.get("content") if isinstance(message, Mapping) else message)
+            content = text_of(message.get("content") if isinstance(message, Mapping) else message)
             if content is None:
                 msg = "its instructions hold more than texts"
                 raise UntranslatableError(msg)
-            texts.append(_OUTPUT.sub("(the answer)", content))
+            texts.append(OUTPUT.sub("(the answer)", content))
         text = str(fill("\n".join(texts), item)).strip()
-        if not text or _SAMPLE.search(text):
+        if not text or SAMPLE.search(text):
             msg = "its instructions use more of the sample than its text"
             raise UntranslatableError(msg)
         return text
 
     def _judge(self, criterion: Mapping[str, Any]) -> str:
+        """Return the name of the target for the model of a grader; other settings make another target."""
         model = str(criterion.get("model") or "")
-        if model not in self._judges:
+        settings = {"provider": "openai", "model": model, **self._sampling(criterion.get("sampling_params"))}
+        key = json.dumps(settings, sort_keys=True, default=str)
+        if key not in self._judges:
             name = f"judge {model}".strip()
-            settings = {"provider": "openai", "model": model, **self._sampling(criterion.get("sampling_params"))}
+            number = sum(own == name or own.startswith(f"{name} #") for own in self._judges.values())
+            name = f"{name} #{number + 1}" if number else name
             target = {"name": name, **settings} if model else missing_target(name, "name the model that judges")
             self._targets.append(target)
-            self._judges[model] = name
-        return self._judges[model]
+            self._judges[key] = name
+        return self._judges[key]
 
     @staticmethod
     def _with_threshold(evaluator: dict[str, Any], criterion: Mapping[str, Any], place: Place) -> dict[str, Any]:
@@ -479,115 +502,15 @@ def _refuse(criterion: Mapping[str, Any], item: Any, place: Place) -> dict[str, 
     raise UntranslatableError(msg)
 
 
-def _row(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a row of an export: `datasource_item` of an output item is its item."""
-    return {"item": item["datasource_item"]} if isinstance(item.get("datasource_item"), Mapping) else item
-
-
-def _messages(written: Mapping[str, Any]) -> list[dict[str, Any]] | str | None:
-    if written.get("type") == "item_reference":
-        name = str(written.get("item_reference") or "")
-        return f"{{{{ {name} }}}}" if name else None
-    template = written.get("template")
-    if not isinstance(template, list):
-        return None
-    messages: list[dict[str, Any]] = []
-    for message in template:
-        content = _content(message.get("content") if isinstance(message, Mapping) else None)
-        if content is None:
-            return None
-        role = str(message.get("role") or "user")
-        messages.append({"role": "system" if role == "developer" else role, "content": content})
-    return messages or None
-
-
-def _prompt_remarks(template: Any) -> dict[Any, Any]:
-    """Return the prompt as comments, for a case that cannot have it as its input."""
-    messages = template if isinstance(template, list) else []
-    return {Remark(f"the prompt, {message['role']}: {message['content']}"): None for message in messages}
-
-
-def _content(content: Any) -> str | None:
-    """Return the text of a message, or of its parts; `None` if it has parts that are no texts."""
-    if isinstance(content, list):
-        parts = [_content(part) for part in content]
-        return None if None in parts else "\n".join(map(str, parts))
-    if isinstance(content, Mapping):
-        content = content.get("text") if content.get("type", "text") in {"text", "input_text", "output_text"} else None
-    return content if isinstance(content, str) else None
-
-
-def _input(template: Any, item: Any) -> Any:
-    """Return the input of a row: the prompt with its values filled in."""
-    if template is None:
-        own = item.get("input", item.get("messages")) if isinstance(item, Mapping) else None
-        return own if isinstance(own, (str, list)) and own and not has_template(own) else None
-    if isinstance(template, str):
-        found: Any = {"item": item}
-        for key in template.strip("{} ").split("."):
-            found = found.get(key) if isinstance(found, Mapping) else None
-        return found if isinstance(found, (str, list)) and found and not has_template(found) else None
-    try:
-        messages = render_deep(template, {"item": item})
-    except RenderError:
-        return None
-    if has_template(messages):
-        return None
-    contents = [message["content"] for message in template]
-    if any((names_in(text) is not None) != is_plain(text, {"item": item}) for text in contents):
-        return None  # the row lacks a value
-    written = template if all(names_in(text) is not None for text in contents) else messages
-    only = len(messages) == 1 and messages[0]["role"] == "user"
-    return written[0]["content"] if only else written
-
-
-def fill(value: Any, item: Any) -> Any:
-    """Return a text with the values of a row filled in; without a row, its placeholders stay."""
-    if item is None or not has_template(value):
-        return value
-    try:
-        return render_deep(value, {"item": item, "sample": KeptName("sample")})
-    except RenderError as error:
-        raise UntranslatableError(str(error)) from error
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, (str, int, float)) and value != "":
-        if _SAMPLE.search(str(value)):
-            msg = "its reference is a part of the sample"
-            raise UntranslatableError(msg)
-        return js_text(value)
-    msg = "its reference is no text"
-    raise UntranslatableError(msg)
-
-
-def _same_text(text: str) -> Any:
-    """Return a value that stands for all with this text: `3` may be a number or a text."""
-    if text not in {"true", "false", "True", "False", "null", "None"} and not _NUMBER.fullmatch(text):
-        return text
-    if "{{" in text or _NUMBER.fullmatch(text) is None:
-        msg = f"whether a field is the text {text!r} or the value cannot be seen in the export"
-        raise UntranslatableError(msg)
-    return {"$oneof": [text, json.loads(text)]}
-
-
-def _pointer(path: str) -> str:
-    return "".join(f"/{name or index}" for name, index in _STEP.findall(path))
-
-
-def _on(written: str) -> dict[str, Any]:
-    """Return the selector for the input of a grader; raise `UntranslatableError`."""
-    text = written.strip()
-    if _OUTPUT.fullmatch(text):
+def _row(row: Any, place: Place) -> Mapping[str, Any]:
+    """Return a row of an export, and name what it holds beside its item; nothing for what is no row."""
+    if not isinstance(row, Mapping):
+        place.leave_out("row", "it is no object")
         return {}
-    tool = _OUTPUT_TOOL.fullmatch(text)
-    if tool is not None:
-        number, part, rest = tool.groups()
-        if part == "name":
-            return {"on": f"tool_calls[{number}].tool"}
-        if not rest:
-            msg = "its input is the text of all arguments, which a reply here holds as an object"
-            raise UntranslatableError(msg)
-        return {"on": f"tool_calls[{number}].input{rest}"}
-    msg = f"its input {text!r} is more than the output text, a field of its JSON, or a tool call"
-    raise UntranslatableError(msg)
+    name = next((key for key in ("item", "datasource_item") if isinstance(row.get(key), Mapping)), None)
+    if name is None:
+        return row
+    for key, value in row.items():
+        if key not in {name, *_ROW_KEYS} and value not in (None, "", [], {}):
+            place.at(key).leave_out(f"row.{key}", _SAMPLE_KEPT if key == "sample" else _ROW_KEPT)
+    return {"item": row[name]}

@@ -240,3 +240,67 @@ def test_tests_in_files(tmp_path: Path) -> None:
     case = only_case(convert(tmp_path, "name: x\ntests: ./cases.jsonl\ndefault_test: file://default.yaml\n"))
     assert (case["id"], case["input"]) == ("a", "Hi")
     assert {"type": "contains", "value": "hello"} in case["evaluators"]
+
+
+def test_variables_are_named_with_and_without_their_namespace(tmp_path: Path) -> None:
+    text = """
+        name: greetings
+        providers: [llm]
+        prompts: ['{{ input }}']
+        default_test: {vars: {product: Lamps, size: big}}
+        tests:
+          - id: message
+            vars:
+              input: [{role: user, content: 'What is {{ vars.product }}?'}]
+              expected_output: 'It is {{ vars.size }}.'
+            assert: [{type: contains, value: '{{ vars.size }}', id: NAMES_SIZE}]
+          - id: text
+            vars: {person: {name: Ada}, input: 'Greet {{ vars.person.name }}'}
+            assert: [{type: is-json, id: IS_JSON}]
+        """
+    [eval_] = convert_text(text, tmp_path, "suite.yaml").evals
+    message, greeting = plain_data(eval_.data)["cases"]
+    assert message["input"] == "What is Lamps?"
+    assert message["expected_messages"] == "It is big."
+    assert message["evaluators"] == [{"name": "NAMES_SIZE", "type": "contains", "value": "big"}]
+    assert greeting["vars"]["input"] == "Greet Ada"
+    assert greeting["evaluators"][0]["name"] == "IS_JSON"
+
+
+def test_prompt_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "chat.json").write_text('[{"role": "user", "content": "Answer {{ question }}"}]', encoding="utf-8")
+    text = """
+        name: prompts
+        providers: [llm]
+        prompts: [{id: chat, label: Chat, file: ./chat.json}]
+        tests: [{id: one, vars: {question: why}, assert: [{type: contains, value: x}]}]
+        """
+    assert only_case(convert_text(text, tmp_path, "suite.yaml"))["input"] == [
+        {"role": "user", "content": "Answer {{ question }}"}
+    ]
+
+
+def test_case_without_defaults_has_no_shared_files(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("Notes", encoding="utf-8")
+    text = """
+        name: files
+        input_files: [notes.md]
+        tests:
+          - {id: with, input: Why, assert: [{type: contains, value: x}]}
+          - {id: without, input: Why, execution: {skip_defaults: true}, assert: [{type: contains, value: x}]}
+        """
+    [eval_] = convert_text(text, tmp_path, "suite.yaml").evals
+    assert [type(case["input"]) for case in plain_data(eval_.data)["cases"]] == [list, str]
+
+
+def test_assertions_that_include_themselves_are_named(tmp_path: Path) -> None:
+    (tmp_path / "shared.yaml").write_text("- {type: contains, value: x}\n- {include: ./shared.yaml}\n", "utf-8")
+    text = "name: loop\ntests: [{id: one, input: Why, assert: [{include: ./shared.yaml}]}]\n"
+    conversion = convert_text(text, tmp_path, "suite.yaml")
+    assert left_out(conversion) == ["include: ./shared.yaml"]
+    assert only_case(conversion)["evaluators"] == [{"type": "contains", "value": "x"}]
+
+
+def test_option_of_a_test_is_named(tmp_path: Path) -> None:
+    text = "name: o\ntests: [{id: one, input: Why, options: {provider: p}, assert: [{type: contains, value: x}]}]\n"
+    assert left_out(convert_text(text, tmp_path, "suite.yaml")) == ["options.provider"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentv.api.convert.agentv_npm import graders
 from agentv.api.convert.base import UntranslatableError, Watched, check_evaluator
-from agentv.api.convert.files import read_structured
+from agentv.api.convert.files import is_reachable, outside, read_structured
 from agentv.api.convert.promptfoo.assertions import DETERMINISTIC, JUDGED, WITHOUT, AssertionScope, translate
 from agentv.api.convert.promptfoo.text import javascript_pattern, literal
 from agentv.api.convert.templates import RenderError, has_template, js_text, render_deep
@@ -16,6 +16,8 @@ from agentv.api.convert.writer import Commented, Remark
 from agentv.matching.javascript import JavaScriptRegexError, without_flags
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agentv.api.convert.agentv_npm.targets import TargetTable
     from agentv.api.convert.base import Conversion
     from agentv.api.convert.source import Place
@@ -40,6 +42,8 @@ class Graders:
         self._criteria = ""
         self._expected: Any = None
         self._values: Mapping[str, Any] = {}
+        self._included: list[Path] = []
+        """Files of assertions that are being read."""
 
     def translate_all(
         self, entries: list[tuple[Any, Place]], criteria: str, expected: Any, values: Mapping[str, Any]
@@ -131,7 +135,9 @@ class Graders:
         if base not in DETERMINISTIC and base not in JUDGED and base not in WITHOUT:
             place.report.count(place, is_translated=False, is_deterministic=True)
             return [Remark(place.leave_out(entry["type"], "it is an assertion of your own, or unknown").remark)]
-        scope = AssertionScope(self._conversion, self._values, graded=True, judges=self._find_judge)
+        scope = AssertionScope(
+            self._conversion, {"vars": self._values, **self._values}, graded=True, judges=self._find_judge
+        )
         negated = {**entry, "type": f"not-{kind}" if entry.get("negate") is True else kind}
         found = translate({key: value for key, value in negated.items() if key != "negate"}, place, scope)
         return [item if isinstance(item, Remark) else self._with_required(item, entry) for item in found]
@@ -144,14 +150,15 @@ class Graders:
     def _with_required(self, item: Any, entry: Mapping[str, Any]) -> Any:
         inner = item.value if isinstance(item, Commented) else item
         changed = dict(inner)
-        if entry.get("name") and "name" not in changed:
-            changed = {"name": str(entry["name"]), **changed}
+        name = entry.get("name") or entry.get("id")
+        if name and "name" not in changed:
+            changed = {"name": str(name), **changed}
         if entry.get("required"):
             changed["required"] = True
         return Commented(changed, item.above, item.behind) if isinstance(item, Commented) else changed
 
     def _finish(self, evaluator: dict[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-        name = entry.get("name") or entry.get("metric")
+        name = entry.get("name") or entry.get("metric") or entry.get("id")
         result = {"name": str(name), **evaluator} if isinstance(name, str) and name else dict(evaluator)
         if entry.get("negate") is True:
             result = {
@@ -285,7 +292,7 @@ class Graders:
         command: list[str] = []
         for part in map(str, written):
             path = folder / part
-            is_script = not part.startswith("-") and path.is_file()
+            is_script = not part.startswith("-") and path.is_file() and is_reachable(path, folder)
             command.append(f"./{self._conversion.copy(path)}" if is_script else part)
         if not any(part.startswith("./") for part in command):
             place.note("script", "its files were not found beside the eval: copy them")
@@ -330,6 +337,14 @@ class Graders:
         watched.report(place, str(entry["type"]), ("type", "id", "threshold", "aggregator", key or ""))
         return [self._conversion.with_comments(place, made)]
 
+    def _read_included(self, path: Path, name: str, folder: Path) -> Any:
+        if path in self._included:
+            msg = "it includes itself"
+            raise UntranslatableError(msg)
+        if not is_reachable(path, folder):
+            raise UntranslatableError(outside(name))
+        return read_structured(path)
+
     def _include(self, name: str, place: Place) -> list[Any]:
         folder = place.document.folder
         names = (
@@ -342,7 +357,7 @@ class Graders:
             place.report.count(place, is_translated=False, is_deterministic=True)
             return [Remark(place.leave_out(f"include: {name}", "the file does not exist").remark)]
         try:
-            data = read_structured(path)
+            data = self._read_included(path, name, folder)
         except UntranslatableError as error:
             place.report.count(place, is_translated=False, is_deterministic=True)
             return [Remark(place.leave_out(f"include: {name}", str(error)).remark)]
@@ -353,7 +368,10 @@ class Graders:
             if isinstance(data, Mapping)
             else []
         )
-        return [found for item in items for found in self.translate(item, place)]
+        self._included.append(path)
+        found = [evaluator for item in items for evaluator in self.translate(item, place)]
+        self._included.pop()
+        return found
 
 
 def _whole_values(wanted: Any) -> Any:

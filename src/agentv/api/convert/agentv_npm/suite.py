@@ -19,12 +19,21 @@ from agentv.api.convert.base import (
     missing_target,
     slug,
 )
-from agentv.api.convert.files import find_file, find_files, is_file, read_json_lines, read_rows, read_structured
+from agentv.api.convert.files import (
+    find_file,
+    find_files,
+    is_file,
+    is_reachable,
+    outside,
+    read_json_lines,
+    read_rows,
+    read_structured,
+)
 from agentv.api.convert.promptfoo.options import TestOptions
 from agentv.api.convert.promptfoo.prompts import make_input, read_prompts
 from agentv.api.convert.promptfoo.tests import scenario_tests
 from agentv.api.convert.source import Place, SourceDocument, TableDocument
-from agentv.api.convert.templates import has_template, names_in
+from agentv.api.convert.templates import RenderError, has_template, names_in, render_deep
 from agentv.api.convert.writer import Commented, Remark
 from agentv.errors import FormatError
 
@@ -75,7 +84,8 @@ class AgentVSuite:
         self._default = self._read_default(data.get("default_test"))
         self._targets = TargetTable(conversion)
         self._is_old = "evalcases" in data
-        self._prompts = read_prompts(data.get("prompts"), place.at("prompts")) if data.get("prompts") else []
+        written = _with_raw(data.get("prompts"))
+        self._prompts = read_prompts(written, place.at("prompts")) if written else []
         self._groups: dict[tuple[str, ...], tuple[list[Any], list[CaseOrigin], Ids]] = {}
         self._graders = Graders(conversion, self._targets, is_old=self._is_old)
 
@@ -195,7 +205,7 @@ class AgentVSuite:
         own = execution.get("targets", execution.get("target"))
         targets = self._targets.named(own, place.at("execution", "target")) if own else names
         cases, origins, ids = self._groups.setdefault(targets, ([], [], Ids()))
-        values = {**as_mapping(self._default.get("vars")), **as_mapping(case.get("vars"))}
+        values = _filled({**as_mapping(self._default.get("vars")), **as_mapping(case.get("vars"))})
         prompts: list[PromptSource | None] = list(self._prompts) or [None]
         for number, prompt in enumerate(prompts, start=1):
             entry: dict[Any, Any] = {}
@@ -231,6 +241,8 @@ class AgentVSuite:
         for key, value in as_mapping(case.get("execution")).items():
             if key not in {"target", "targets", "evaluators", "assertions", "skip_defaults", "threshold"} and value:
                 place.at("execution", key).leave_out(f"execution.{key}", "this setting has no counterpart")
+        for key in as_mapping(case.get("options")):
+            place.at("options", key).leave_out(f"options.{key}", "this option has no counterpart")
 
     def _add_input(
         self,
@@ -246,8 +258,9 @@ class AgentVSuite:
         if prompt is not None:
             return self._add_prompt(entry, prompt, values, place)
         written = case.get("input", case.get("input_messages"))
-        prefix = self._data.get("input") if not as_mapping(case.get("execution")).get("skip_defaults") else None
-        files = [*_list(self._data.get("input_files")), *_list(case.get("input_files"))]
+        shared = {} if as_mapping(case.get("execution")).get("skip_defaults") else self._data
+        prefix = shared.get("input")
+        files = [*_list(shared.get("input_files")), *_list(case.get("input_files"))]
         try:
             entry["input"] = self._messages(written, prefix, files, place)
         except UntranslatableError as error:
@@ -406,6 +419,8 @@ class AgentVSuite:
             if (parent / name.lstrip("/")).is_file():
                 path = parent / name.lstrip("/")
                 break
+        if path.is_file() and not is_reachable(path, folder):
+            raise UntranslatableError(outside(name))
         place.note("file", "the text of a file is sent as it is, without a heading that names it")
         return {"type": "text", "text": f"file://{self._conversion.copy(path)}"}
 
@@ -416,6 +431,7 @@ class AgentVSuite:
             return [_expected_message(message, place) for message in written if isinstance(message, Mapping)]
         if written is None:
             written = case.get("expected_output", case.get("reference_answer", values.get("expected_output")))
+            written = _filled({**values, "expected_output": written})["expected_output"] if values else written
         if written is None or isinstance(written, str):
             return written or None
         if isinstance(written, Mapping) and "role" not in written:
@@ -532,6 +548,28 @@ def _expected_message(message: Mapping[str, Any], place: Place) -> dict[str, Any
             _known(call, place, _CALL, "call") if isinstance(call, Mapping) else call for call in calls
         ]
     return kept
+
+
+def _with_raw(prompts: Any) -> Any:
+    """Return prompts as promptfoo writes them, where AgentV names a file with `file`."""
+    return [
+        {**{key: value for key, value in entry.items() if key != "file"}, "raw": f"file://{entry['file']}"}
+        if isinstance(entry, Mapping) and isinstance(entry.get("file"), str)
+        else entry
+        for entry in _list(prompts)
+    ]
+
+
+def _filled(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return variables with those that they name filled in, as `{{ name }}` or `{{ vars.name }}`."""
+    result: dict[str, Any] = {}
+    for key, value in values.items():
+        others = {name: other for name, other in values.items() if name != key}
+        try:
+            result[key] = render_deep(value, {**others, "vars": others}) if has_template(value) else value
+        except RenderError:
+            result[key] = value
+    return result
 
 
 def _has_file(content: Any) -> bool:

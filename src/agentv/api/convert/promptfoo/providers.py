@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agentv.api.convert.base import Ids, UntranslatableError, Watched, missing_target
-from agentv.api.convert.files import find_file, is_file, read_structured
+from agentv.api.convert.files import find_file, is_file, is_reachable, read_structured
 from agentv.api.convert.promptfoo.scripts import CHECKS
 from agentv.api.convert.templates import has_template
 from agentv.redaction import Redactor
@@ -394,4 +394,5 @@ def _program(identifier: str, config: Mapping[str, Any], place: Place, conversio
 
 def _copied(argument: str, place: Place, conversion: Conversion) -> str:
     path = place.document.folder / argument
-    return f"./{conversion.copy(path)}" if not argument.startswith("-") and path.is_file() else argument
+    is_own = not argument.startswith("-") and path.is_file() and is_reachable(path, place.document.folder)
+    return f"./{conversion.copy(path)}" if is_own else argument
