@@ -27,7 +27,7 @@ class Bar(NamedTuple):
     of: Literal["ratio", "seconds"] = "ratio"
 
     def allows(self, value: float) -> bool:
-        """Tell whether a value is on the right side."""
+        """Return whether a value is on the right side."""
         return value <= self.limit if self.word == "at most" else value >= self.limit
 
     def __str__(self) -> str:

@@ -342,7 +342,7 @@ class _Search:
         return "order" if self._is_moved(finding.column, runs, is_missing=key is _ABSENT) else _TOOL_KINDS[key]
 
     def _is_moved(self, column: int, runs: list[int], *, is_missing: bool) -> bool:
-        """Tell whether most of these runs make the missing call elsewhere, or lack the extra call elsewhere."""
+        """Return whether most of these runs make the missing call elsewhere, or lack the extra call elsewhere."""
         for other, tool in enumerate(self._aligned.tools):
             if other == column or tool != self._aligned.tools[column]:
                 continue

@@ -169,12 +169,12 @@ _lock = RLock()
 
 
 def is_file_name(module: str) -> bool:
-    """Tell whether this names a file and not a module."""
+    """Return whether this names a file and not a module."""
     return module.endswith(".py") or "/" in module or "\\" in module
 
 
 def is_import_path(text: str) -> bool:
-    """Tell whether a text has the form `module:name` or `file.py:name`; nothing is imported."""
+    """Return whether a text has the form `module:name` or `file.py:name`; nothing is imported."""
     module, colon, name = text.rpartition(":")
     return bool(colon and _NAME.fullmatch(name) and (is_file_name(module) or _NAME.fullmatch(module)))
 

@@ -172,7 +172,7 @@ def scrub_text(text: str) -> str:
 
 
 def has_surrogates(text: str) -> bool:
-    """Tell whether a text contains lone surrogates."""
+    """Return whether a text contains lone surrogates."""
     return not text.isascii() and replace_surrogates(text) is not text
 
 
@@ -219,7 +219,7 @@ _MAX_WIDTH = 1_000_000
 
 
 def is_deep(value: Any) -> bool:
-    """Tell whether a value has more than `MAX_DEPTH` levels, without recursion."""
+    """Return whether a value has more than `MAX_DEPTH` levels, without recursion."""
     level = [value] if isinstance(value, (dict, list, tuple)) else []
     for _ in range(MAX_DEPTH):
         below = [

@@ -140,7 +140,7 @@ def test_assert_trajectory_passes_in_silence_and_fails_with_the_aligned_diff() -
     assert "unexpected call 1: C" in text
     assert "\x1b" not in text
     trace = {"trace": [{"type": "tool_call", "name": "A"}]}
-    with pytest.raises(AssertionError, match="does not tell turns"):
+    with pytest.raises(AssertionError, match="has no turns"):
         agentv.assert_trajectory(trace, [[{"tool": "A"}]], "in_order", unit="turn")
     with pytest.raises(agentv.SpecError, match="expected a list"):
         agentv.assert_trajectory(messages("A"), 5, "exact")  # type: ignore[arg-type]

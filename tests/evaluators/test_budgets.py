@@ -13,7 +13,7 @@ GATE = {"type": "tool_trajectory", "maximums": {"*": 1000}}
 COUNTS_ONLY = {"trace_summary": {"tool_calls_by_name": {"search": 3, "fetch": 1}}}
 TEXT_ONLY: Any = {"text": "Done."}
 NOTHING: Any = []
-NO_CALLS = "the reply does not tell what was called; have the agent send `output_messages` with its `tool_calls`"
+NO_CALLS = "the reply does not say which tools were called; have the agent send `output_messages` with its `tool_calls`"
 NO_TURNS = "the reply has no assistant messages; have the agent send `output_messages`"
 
 

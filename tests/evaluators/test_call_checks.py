@@ -21,8 +21,8 @@ from tests.support.examples import examples
 PAGES = Path(__file__).parents[2] / "docs" / "reference" / "evaluators"
 BUDGETS = ("token_budget", "tool_call_count", "latency_budget", "cost_budget", "turn_budget")
 PROCESS = ("no_tool_errors", "no_redundant_calls", "retries", "loop_detection", "tool_order", "refusal")
-NO_CALLS = "the reply does not tell what was called; have the agent send `output_messages` with its `tool_calls`"
-ONLY_COUNTS = "a `trace_summary` tells only how often each tool was called; send `output_messages`"
+NO_CALLS = "the reply does not say which tools were called; have the agent send `output_messages` with its `tool_calls`"
+ONLY_COUNTS = "a `trace_summary` says only how often each tool was called; send `output_messages`"
 
 
 def run(reply: Any, kind: str, /, **config: Any) -> agentv.EvaluatorResult:
@@ -149,7 +149,7 @@ def test_errors_from_counts() -> None:
     ("made", "config", "misses"),
     [
         (["A", "B"], {}, []),
-        (["A", "B", "A"], {}, ["call 2 A repeats call 0 (neither tells its input)"]),
+        (["A", "B", "A"], {}, ["call 2 A repeats call 0 (neither has its input)"]),
         ([*asked({"q": "x"}, {"q": "y"}), search()], {}, []),
         (asked({"q": 1, "r": 2}, {"r": 2.0, "q": 1}), {}, ["call 1 search(r=2.0, q=1) repeats call 0"]),
         (asked({"q": 1}, {"q": True}, {"q": "1"}), {}, []),
@@ -157,12 +157,12 @@ def test_errors_from_counts() -> None:
         (asked({"q": 1, "id": 1}, {"q": 1, "id": 2}), {}, []),
         (asked({"q": 1, "id": 1}, {"q": 1, "id": 2}), {"ignore": ["i*"]}, ["call 1 search(q=1, id=2) repeats call 0"]),
         (asked({"q": {"id": 1}}, {"q": {"id": 2}}), {"ignore": ["q.id"]}, ['call 1 search(q={"id":2}) repeats call 0']),
-        (["A", "A", "B", "B"], {"tools": ["B"]}, ["call 3 B repeats call 2 (neither tells its input)"]),
+        (["A", "A", "B", "B"], {"tools": ["B"]}, ["call 3 B repeats call 2 (neither has its input)"]),
         (["A", "A", "B", "B"], {"tools": ["C*"]}, []),
-        (["A!", "A"], {}, ["call 1 A repeats call 0 (neither tells its input)"]),
+        (["A!", "A"], {}, ["call 1 A repeats call 0 (neither has its input)"]),
         (["A!", "A"], {"calls": {"error": "exclude"}}, []),
         (["A?", "A"], {}, []),
-        (["A?", "A"], {"calls": {"denied": "include"}}, ["call 1 A repeats call 0 (neither tells its input)"]),
+        (["A?", "A"], {"calls": {"denied": "include"}}, ["call 1 A repeats call 0 (neither has its input)"]),
     ],
 )
 def test_repetitions(made: list[Any], config: Any, misses: list[str]) -> None:

@@ -298,7 +298,7 @@ def test_a_trace_that_was_partly_understood_tells_no_turns() -> None:
         ),
         ("retries", {"max": 1}, ["A!", "A!", "A!", "A"], "error", "retries (max: 1)"),
         ("retries", {"max": 0}, ["A!"], "error", "retries (max: 0)"),
-        ("no_redundant_calls", {}, ["A", "A"], "fail", "call 1 A repeats call 0 (neither tells its input)"),
+        ("no_redundant_calls", {}, ["A", "A"], "fail", "call 1 A repeats call 0 (neither has its input)"),
         ("no_redundant_calls", {}, ["A", "B"], "error", "repeated calls"),
         ("no_redundant_calls", {"calls": {"error": "exclude"}}, ["A", "A"], "error", "repeated calls"),
         ("loop_detection", {}, ["A", "A", "A"], "error", "loops of 3 times or more"),

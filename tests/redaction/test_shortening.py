@@ -15,7 +15,7 @@ KNOWN = "correct-horse-battery"
 
 
 def leaks(text: str, secret: str) -> bool:
-    """Tell whether six characters of a secret in a row are left, beside the prefix that names its kind."""
+    """Return whether six characters of a secret in a row are left, beside the prefix that names its kind."""
     body = secret.removeprefix("ghp_")
     return any(body[at : at + 6] in text for at in range(len(body) - 5))
 

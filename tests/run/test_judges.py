@@ -191,7 +191,7 @@ def test_a_limit_that_cannot_be_kept_is_not_pretended_to_be(run: Command) -> Non
     write(run, "It is Paris.", "Paris!")
     records, _ = results(run, "--max-judge-cost", "5", "--max-concurrency", "1", env={"REPLY": "{}"})
     assert [record["status"] for record in records] == ["pass", "error"]
-    assert "does not tell what a reply costs" in records[1]["evaluators"][0]["details"]["error"]
+    assert "reports no cost of its replies" in records[1]["evaluators"][0]["details"]["error"]
 
 
 def test_a_judge_that_hangs_is_an_error_of_that_run_alone(run: Command) -> None:

@@ -133,7 +133,7 @@ def _is_default(path: Path, value: Any) -> bool:
 
 
 def _is_named(path: Path, named: set[Path]) -> bool:
-    """Tell whether a finding is about a leaf, about something that it is in, or about a part of an assertion."""
+    """Return whether a finding is about a leaf, about something that it is in, or about a part of an assertion."""
     return any(path[:length] in named for length in range(1, len(path) + 1))
 
 
@@ -159,7 +159,7 @@ def _is_written(path: Path, value: Any, text: str) -> bool:
 
 
 def _is_file_written(value: Any, conversion: Conversion, text: str) -> bool:
-    """Tell whether the file that a leaf names was read: a line of it is in the output."""
+    """Return whether the file that a leaf names was read: a line of it is in the output."""
     if not isinstance(value, str) or not re.fullmatch(r"[\w./*:@ -]{1,300}", value):
         return False
     name = value.removeprefix("file://")

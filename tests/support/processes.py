@@ -22,7 +22,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def has_words(pid: int, words: bytes) -> bool:
-    """Tell whether a process runs with these words in its command."""
+    """Return whether a process runs with these words in its command."""
     try:
         return words in Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
     except OSError:
@@ -30,7 +30,7 @@ def has_words(pid: int, words: bytes) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether a process runs; one that has ended and was not waited for does not."""
+    """Return whether a process runs; one that has ended and was not waited for does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -34,12 +34,12 @@ class Sample(NamedTuple):
 
     @property
     def has_calls(self) -> bool:
-        """Tell whether the agent made calls, in whatever form."""
+        """Return whether the agent made calls, in whatever form."""
         return bool(self.expect.get("calls")) or bool(self.expect.get("unread"))
 
     @property
     def has_none(self) -> bool:
-        """Tell whether it is known that the agent made no calls."""
+        """Return whether it is known that the agent made no calls."""
         return self.expect.get("calls") == [] and not self.expect.get("unread") and "error" not in self.expect
 
     @property

@@ -396,7 +396,7 @@ class Threadless(Remembering, frozen=True, kw_only=True, dict=True):
         (Threadless, CONVERSATIONS[0], "the reply to the first turn has no `thread_id`"),
         (Pasting, CONVERSATIONS[1], "the reply to turn 1 has a message of the user"),
         (Piling, CONVERSATIONS[1], "the first turn added 1 messages, and turn 2 2"),
-        (Gossiping, CONVERSATIONS[2], "was told of conversation"),
+        (Gossiping, CONVERSATIONS[2], "received text of conversation"),
         (Gossiping, CONVERSATIONS[3], "a new conversation knows what was said in an earlier one"),
     ],
 )

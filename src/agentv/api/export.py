@@ -263,7 +263,7 @@ def _copy_execution(
 
 
 def _has(known: Outcome | None, wanted: Outcome) -> bool:
-    """Tell whether the target has a run, with a result if the source has one."""
+    """Return whether the target has a run, with a result if the source has one."""
     return known is not None and (known.status in FINISHED or wanted.status not in FINISHED)
 
 

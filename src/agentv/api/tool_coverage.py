@@ -268,7 +268,7 @@ class CoverageMeter:
 
 
 def _evaluators_key(case: CheckedCase) -> bytes:
-    """Return what tells the evaluators of two cases apart, with the tools that they expect."""
+    """Return what distinguishes the evaluators of two cases, with the tools that they expect."""
     expected = sorted({call.tool for message in case.case.expected_messages or () for call in message.tool_calls})
     return dump_json([[check.config for check in case.checks], expected])
 

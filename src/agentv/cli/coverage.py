@@ -1,4 +1,4 @@
-"""`agentv coverage`: find out which tools the evals never touch."""
+"""`agentv coverage`: find out which tools no eval checks."""
 
 from __future__ import annotations
 

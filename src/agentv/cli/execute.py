@@ -100,7 +100,7 @@ def _default_path() -> str:
 
 def _find_resumable(args: EvalArgs) -> ResumePlan:
     if args.watch or args.no_store:
-        fail_usage("--resume goes on with what the run store holds: not with --watch or --no-store")
+        fail_usage("--resume continues an execution of the run store: it cannot be combined with --watch or --no-store")
     try:
         return find_resumable(args)
     except AgentVError as error:

@@ -235,7 +235,7 @@ def show_execution(  # noqa: PLR0913 - one for each option
     ended = f", ended {execution.completed_at}" if execution.completed_at else ""
     click.echo(clean(f"began {execution.started_at}{ended}"))
     for worker in workers:
-        click.echo(f"process {worker.pid} on {worker.machine} is at work on {pluralize(worker.runs, 'run')}")
+        click.echo(f"process {worker.pid} on {worker.machine} has {pluralize(worker.runs, 'run')} in progress")
     is_open = execution.status == "interrupted" or (execution.runs < execution.planned and not workers)
     if is_open and execution.command.paths:  # executions of Python code and of `rescore` cannot be resumed
         click.echo(f"go on with it: agentv eval --resume {name}")

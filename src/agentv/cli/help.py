@@ -43,7 +43,7 @@ TOPICS = {
         `agentv target check NAME` asks a target once and shows what it reports.
         More: docs/reference/providers.md.""",
     "evaluators": """\
-        An evaluator decides about one run: pass, fail, or error if it cannot tell.
+        An evaluator decides about one run: pass, fail, or error if it cannot decide.
         A case passes if all of its evaluators pass. The one to begin with is tool_trajectory:
 
           type: tool_trajectory

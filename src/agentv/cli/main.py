@@ -35,7 +35,7 @@ COMMANDS = {
     "report": "Write an execution as one HTML file.",
     "rescore": "Evaluate stored runs again, without calling an agent.",
     "mutate": "Find changes of passing runs that an eval does not notice.",
-    "coverage": "Show which tools the evals never touch.",
+    "coverage": "Show which tools no eval checks.",
     "merge": "Merge the results of all shards into one execution.",
     "convert-eval": "Convert evals of other tools.",
     "validate": "Check eval files without running anything.",

@@ -104,7 +104,7 @@ def print_problems(problems: Iterable[Problem | str], code: int = ExitCode.USAGE
     }
     try:
         click.echo(dump_json(summary))
-    except OSError:  # the exit code tells the same
+    except OSError:  # the exit code says the same
         redirect_to_devnull(sys.stdout)
 
 
@@ -124,7 +124,7 @@ def problem_data(problem: Problem) -> dict[str, object]:
 
 
 def problem_code(problem: Problem) -> str:
-    """Return the code of a problem, by which programs tell kinds of mistakes apart."""
+    """Return the code of a problem, by which programs distinguish kinds of mistakes."""
     texts = (problem.message, problem.sentence)
     if problem.code:
         return problem.code

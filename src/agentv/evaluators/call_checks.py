@@ -18,7 +18,7 @@ from agentv.model.results import EvaluatorResult
 from agentv.protocols import Context
 from agentv.scoring.calls import about_messages, about_trace
 
-ONLY_COUNTS = "a `trace_summary` tells only how often each tool was called; send `output_messages`"
+ONLY_COUNTS = "a `trace_summary` says only how often each tool was called; send `output_messages`"
 MAX_PLACES = 3
 """The number of places that a sentence names."""
 NO_PLACE = "the reply was not understood completely, so calls may be missing"
@@ -107,7 +107,7 @@ Name = Annotated[str, Meta(min_length=1)]
 Names = Annotated[list[Name], Meta(min_length=1)]
 """Tools by name or glob; a list of none would leave nothing to check."""
 
-NO_CALLS = "the reply does not tell what was called; have the agent send `output_messages` with its `tool_calls`"
+NO_CALLS = "the reply does not say which tools were called; have the agent send `output_messages` with its `tool_calls`"
 NO_TURNS = "the reply has no assistant messages; have the agent send `output_messages`"
 MAX_LISTED = 100
 DEFAULT_EXCLUDED = CallFilter().excluded

@@ -156,7 +156,7 @@ def _refuse(reason: str, at: int, example: str = "") -> NoReturn:
 
 
 SEND_MESSAGES = "have the target send `output_messages`"
-COUNTS_ONLY = "the reply tells only how often tools were called (`trace_summary`)"
+COUNTS_ONLY = "the reply says only how often tools were called (`trace_summary`)"
 
 
 class Selected(NamedTuple):
@@ -269,7 +269,7 @@ def _resolve_by_counts(place: Selector, ctx: Context) -> NotFound:
     """Raise the error for calls known only by counts, which prove at most that there was no such call."""
     summary = ctx.trace_summary
     if ctx.calls_source is None or summary is None:
-        raise _unreported(place.written, f"the reply tells nothing of tool calls; {SEND_MESSAGES}")
+        raise _unreported(place.written, f"the reply says nothing about tool calls; {SEND_MESSAGES}")
     counts = summary.tool_calls_by_name.items()
     number = sum(times for tool, times in counts if place.who is None or name_match(place.who, tool))
     if _at(range(number), place.nth) is not None:

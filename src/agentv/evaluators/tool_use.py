@@ -302,7 +302,7 @@ def keys_of(calls: Sequence[ToolCall], ignore: Sequence[str], *, is_incomplete: 
 
 
 def _sentence(call: ToolCall, number: int, earlier: int) -> str:
-    silent = " (neither tells its input)" if call.input is UNSET else ""
+    silent = " (neither has its input)" if call.input is UNSET else ""
     return f"call {number} {wording.call_label(call)} repeats call {earlier}{silent}"
 
 

@@ -58,7 +58,7 @@ class DaskCluster:
         self._local: Any = None
 
     def is_private(self, worker: str = "") -> bool:
-        """Tell whether the scheduler or a worker is on this machine, or TLS is used."""
+        """Return whether the scheduler or a worker is on this machine, or TLS is used."""
         scheme, _, host = (worker or self.address).partition("://")
         return not host or scheme == "tls" or is_own_address(host.rpartition(":")[0])
 

@@ -326,7 +326,7 @@ class Host:
 
 
 def is_own_address(host: str) -> bool:
-    """Tell whether a host is this machine: only its own addresses can be bound."""
+    """Return whether a host is this machine: only its own addresses can be bound."""
     try:
         found = socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_DGRAM)
         for family, kind, protocol, _, address in found:

@@ -66,7 +66,7 @@ class RayCluster:
         self._driver = DriverProcess(_PROGRAM, {**_ENVIRONMENT, **os.environ, **token})
 
     def is_private(self, worker: str = "") -> bool:
-        """Tell whether the head or a worker is on this machine, or TLS is used."""
+        """Return whether the head or a worker is on this machine, or TLS is used."""
         host = worker.partition("/")[0] or self.address.partition("://")[2].rpartition(":")[0]
         return not host or os.environ.get("RAY_USE_TLS", "0") == "1" or is_own_address(host)
 

@@ -34,7 +34,7 @@ from agentv.registry import find_reply_format, reply_formats
 
 TEXT_SHAPE = "string"
 UNKNOWN_SHAPE = "json"
-UNKNOWN = "a JSON document of no known shape is taken as the answer, and tells nothing about calls"
+UNKNOWN = "a JSON document of no known shape is taken as the answer, and says nothing about calls"
 _EMPTY_REPLY = "the reply has neither `text` nor `output_messages`"
 _USAGE_UNKNOWN = "tokens_usage: which of the messages are new is not known, so neither is what they cost"
 _NO_REPLY = "there is no reply: the agent gave back nothing; send a text, messages, or a reply"

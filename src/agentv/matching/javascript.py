@@ -57,7 +57,7 @@ def index_in_text(text: str, unit: int) -> int:
 
 
 def is_same_in_python(pattern: str) -> bool:
-    """Tell whether a pattern means the same in Python: plain words, groups, choices and simple repeats."""
+    """Return whether a pattern means the same in Python: plain words, groups, choices and simple repeats."""
     return re.fullmatch(_SAME, pattern, re.ASCII) is not None
 
 

@@ -200,11 +200,11 @@ class KnownValues:
         self._letters.append(read.letters)
 
     def has_number(self, number: float) -> bool:
-        """Tell whether a number is known as it is."""
+        """Return whether a number is known as it is."""
         return number in self._numbers
 
     def knows(self, value: TextValue, *, is_exact: bool = False) -> bool:
-        """Tell whether a value is known: in whole, as a part of a known one, or derived from known numbers.
+        """Return whether a value is known: in whole, as a part of a known one, or derived from known numbers.
 
         With `is_exact` other forms of a value are known, but not what can be worked out from several values.
         """
@@ -230,7 +230,7 @@ class KnownValues:
         )
 
     def _knows_date(self, value: TextValue, numbers: tuple[float, ...]) -> bool:
-        """Tell whether a date is known: its day, a day of a known date, or a known number of days from one."""
+        """Return whether a date is known: its day, a day of a known date, or a known number of days from one."""
         if any(f"day:{key[-5:]}" in self._keys and not self._has_year(key) for key in value.keys):
             return True
         known_days = {key[-5:] for key in self._keys if key.startswith("day:")}
@@ -246,13 +246,13 @@ class KnownValues:
         return any(abs(day - known) in steps for day in own for known in days)
 
     def knows_day(self, day: str) -> bool:
-        """Tell whether a day of the month is known, from a date or as a number."""
+        """Return whether a day of the month is known, from a date or as a number."""
         days = {int(key[-2:]) for key in self._keys if key.startswith("day:")}
         steps = {0.0, 1.0, *(number for number in self._numbers if number <= MAX_FACTOR)}
         return float(day) in self._numbers or any(abs(int(day) - known) in steps for known in days)
 
     def _has_year(self, key: str) -> bool:
-        """Tell whether a known date of the same day has a year, so that another year is another date."""
+        """Return whether a known date of the same day has a year, so that another year is another date."""
         return key.startswith("date:") and any(
             known.startswith("date:") and known[-5:] == key[-5:] for known in self._keys
         )
@@ -266,24 +266,24 @@ class KnownValues:
         return bool(words) and sum(word in self._folded for word in words) * 2 >= len(words)
 
     def _knows_parts(self, text: str) -> bool:
-        """Tell whether a value is put together from known words: a name and the domain of its address."""
+        """Return whether a value is put together from known words: a name and the domain of its address."""
         parts = _PARTS.findall(text.casefold())
         return all(re.search(rf"(?<![^\W_]){part}(?![^\W_])", self._folded) for part in parts)
 
     def _is_in_range(self, value: TextValue) -> bool:
-        """Tell whether a time lies between known ones, so that it may be a choice."""
+        """Return whether a time lies between known ones, so that it may be a choice."""
         known = sorted(key.removeprefix("time:") for key in self._keys if key.startswith("time:"))
         own = [key.removeprefix("time:") for key in value.keys]
         return bool(known) and any(known[0] <= time <= known[-1] for time in own)
 
     def _is_shifted(self, value: TextValue, *, is_exact: bool) -> bool:
-        """Tell whether a time is as many minutes or hours from a known one as a known number."""
+        """Return whether a time is as many minutes or hours from a known one as a known number."""
         known = [_minutes(key) for key in self._keys if key.startswith("time:")]
         steps = {number * unit for number in (self._given if is_exact else self._numbers) for unit in (1, 60)}
         return any(abs(_minutes(key) - time) in steps for key in value.keys for time in known)
 
     def _is_between(self, value: TextValue) -> bool:
-        """Tell whether a number is that of the minutes, hours, days or weeks between two known times or dates."""
+        """Return whether a number is that of the minutes, hours, days or weeks between two known times or dates."""
         if value.number is None or value.number == 0:
             return False
         times = [_minutes(key) for key in self._keys if key.startswith("time:")][:_MAX_NUMBERS]
@@ -312,7 +312,7 @@ class KnownValues:
         return len(plain) >= _MIN_ID and any(plain in known for known in self._letters)
 
     def _is_clock(self, value: TextValue) -> bool:
-        """Tell whether a number such as 9.30 is a known time or day."""
+        """Return whether a number such as 9.30 is a known time or day."""
         match = _CLOCK.fullmatch(value.text)
         if match is None:
             return False
@@ -321,11 +321,11 @@ class KnownValues:
         return is_day or any(f"time:{hour + half:02d}:{minute}" in self._keys for half in (0, 12))
 
     def _is_day(self, text: str) -> bool:
-        """Tell whether eight digits are a known date."""
+        """Return whether eight digits are a known date."""
         return bool(re.fullmatch(r"(?:19|20)\d{6}", text)) and f"day:{text[4:6]}-{text[6:]}" in self._keys
 
     def _is_next(self, value: TextValue) -> bool:
-        """Tell whether an id is the one before or after a known id."""
+        """Return whether an id is the one before or after a known id."""
         match = re.fullmatch(r"(\D*)(\d+)", squeeze(value.text))
         if match is None:
             return False
@@ -333,7 +333,7 @@ class KnownValues:
         return any(other in known for other in around for known in self._letters)
 
     def _is_derived(self, number: float, *, is_about: bool, is_exact: bool, is_amount: bool = False) -> bool:
-        """Tell whether a number is another form of known ones: rounded, converted, a sum, a difference, a product."""
+        """Return whether a number is another form of known ones: rounded, converted, a sum, a difference, a product."""
         numbers = [known for known in self._numbers if known > 0][-_MAX_NUMBERS:]
         if number in self._numbers or number == 0 or number >= 10**_MAX_DERIVED_DIGITS:
             return number in self._numbers or number == 0
@@ -361,7 +361,7 @@ class KnownValues:
         return is_next or is_pair or self._is_derived_twice(number, numbers)
 
     def _is_derived_twice(self, number: float, numbers: list[float]) -> bool:
-        """Tell whether a number is a sum or difference of a known one and a product, or of several known ones."""
+        """Return whether a number is a sum or difference of a known one and a product, or of several known ones."""
         recent = numbers[-_MAX_TERMS:]
         products = [a * b for a, b in combinations(recent, 2) if min(a, b) <= MAX_FACTOR or max(a, b) > _LARGE]
         parts = [a * (1 - b / 100) for a in recent for b in recent if b < 100]  # noqa: PLR2004 - per cent
@@ -434,7 +434,7 @@ class KnownValues:
         return [value for value in found if not self._is_corrected(value, text)]
 
     def _is_told(self, value: TextValue, sentence: str, request: str, *, is_exact: bool) -> bool:
-        """Tell whether a value of a sentence is told and not known."""
+        """Return whether a value of a sentence is told and not known."""
         if value.keys & {"day"}:
             return is_exact and _ASKS_WHEN.search(request) is not None and not self.knows_day(digits_of(value.text))
         is_marked = value.is_marked
@@ -470,7 +470,7 @@ class KnownValues:
         return is_marked and not self._knows_with(value, sentence, is_exact=is_exact and not is_worked_out)
 
     def _knows_with(self, value: TextValue, sentence: str, *, is_exact: bool) -> bool:
-        """Tell whether a value is known, or worked out with other numbers of its own sentence."""
+        """Return whether a value is known, or worked out with other numbers of its own sentence."""
         if self.knows(value, is_exact=is_exact):
             return True
         if value.kind == "id" and _NEXT.search(sentence):
@@ -488,7 +488,7 @@ class KnownValues:
         return is_converted or any(self._is_pair(value.number, a, b) for a in others for b in numbers)
 
     def _is_corrected(self, value: TextValue, text: str) -> bool:
-        """Tell whether a value is taken back: a known one of its kind follows in the same message."""
+        """Return whether a value is taken back: a known one of its kind follows in the same message."""
         after = text.partition(value.text)[2]
         correction = _CORRECTED.search(after)
         if correction is None:
@@ -508,7 +508,7 @@ def _asked_values(request: str) -> int:
 
 
 def _is_same_phone(digits: str, known: str) -> bool:
-    """Tell whether two numbers of phones end with the same digits: the code of the country may be missing."""
+    """Return whether two numbers of phones end with the same digits: the code of the country may be missing."""
     return min(len(digits), len(known)) >= MIN_PHONE and digits[-MIN_PHONE:] == known[-MIN_PHONE:]
 
 
@@ -519,7 +519,7 @@ def _ordinal(key: str) -> int:
 
 
 def _is_round(number: float) -> bool:
-    """Tell whether a number has at most two digits that are not zero: it is known to everybody, and no record."""
+    """Return whether a number has at most two digits that are not zero: it is known to everybody, and no record."""
     return number % 1 == 0 and len(f"{number:.0f}".rstrip("0")) <= 2  # noqa: PLR2004 - digits
 
 
@@ -529,7 +529,7 @@ def _minutes(key: str) -> int:
 
 
 def _is_converted(number: float, known: float, factors: Iterable[int]) -> bool:
-    """Tell whether a number is a known one that was rounded, or is told in another unit."""
+    """Return whether a number is a known one that was rounded, or is told in another unit."""
     if known % 1 and abs(number - known) < 1:
         return True
     return any(_is_same(number, known * factor) or _is_same(number, known / factor) for factor in factors)

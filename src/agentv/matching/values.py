@@ -304,7 +304,7 @@ def _tokens(text: str) -> Iterator[TextValue]:
 
 
 def _is_id(token: str) -> bool:
-    """Tell whether a token is an id: it has digits and letters, or several parts, and is no number with a unit."""
+    """Return whether a token is an id: it has digits and letters, or several parts, and is no number with a unit."""
     if not any(char.isdigit() for char in token) or _ORDINAL.fullmatch(token) or _GLUED.fullmatch(token):
         return False
     if _WITH_UNIT.fullmatch(token):
@@ -342,7 +342,7 @@ def _number(match: re.Match[str], text: str) -> TextValue:
 
 
 def is_counted(sentence: str, number: str, request: str) -> bool:
-    """Tell whether a number is the place of something in a list that was not asked for: "line 42"."""
+    """Return whether a number is the place of something in a list that was not asked for: "line 42"."""
     counted = _COUNTED_BEFORE.search(sentence.partition(number)[0])
     return counted is not None and counted[0].split()[0].casefold() not in request.casefold()
 
@@ -367,7 +367,7 @@ def edges_of_months(text: str) -> Iterator[str]:
 
 
 def is_label(before: str) -> bool:
-    """Tell whether a text ends with words that introduce an id: "my order is"."""
+    """Return whether a text ends with words that introduce an id: "my order is"."""
     return _ID_BEFORE.search(before) is not None
 
 

@@ -90,7 +90,7 @@ class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
 
 def _is_text(block: Any) -> bool:
-    """Tell whether a block holds text that is not reasoning."""
+    """Return whether a block holds text that is not reasoning."""
     if not isinstance(block, dict) or not isinstance(block.get("text"), str):
         return False
     return block.get("type") not in ("reasoning", "thinking")

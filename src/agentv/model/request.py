@@ -88,7 +88,7 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @property
     def is_conversation(self) -> bool:
-        """Tell whether the case has turns, or a simulated user."""
+        """Return whether the case has turns, or a simulated user."""
         return self.turns is not UNSET or self.simulate is not UNSET
 
     @property

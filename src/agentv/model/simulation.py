@@ -17,9 +17,9 @@ class Fact(Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: str | None = None
     """The value; `None` if the user does not know it."""
     asked: tuple[str, ...] = ()
-    """Regular expressions: the user tells the value when the agent's message matches one of them."""
+    """Regular expressions: the user says the value when the agent's message matches one of them."""
     tell: str | None = None
-    """Sentence in which the value is told, with `{{ value }}`; by default the value alone."""
+    """Sentence that states the value, with `{{ value }}`; by default the value alone."""
 
 
 class StopRules(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -23,7 +23,7 @@ class EditableCalls:
 
     @property
     def is_editable(self) -> bool:
-        """`False` if the reply does not tell its calls, so that none can be added either."""
+        """`False` if the reply does not report its calls, so that none can be added either."""
         return self._in_trace or self.response.output_messages is not None
 
     def drop(self, index: int) -> ProviderResponse:

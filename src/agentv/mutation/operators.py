@@ -154,7 +154,7 @@ def _make(
 
 
 def _repeats(reply: _Reply, index: int) -> bool:
-    """Tell whether a call is the same as the one before, so that it makes no difference which of them is changed."""
+    """Return whether a call is the same as the one before, so that it makes no difference which of them is changed."""
     return index > 0 and replace(reply.calls[index - 1], id=None) == replace(reply.calls[index], id=None)
 
 

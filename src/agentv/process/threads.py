@@ -65,7 +65,7 @@ def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
 
 
 def raised_by_user_code(error: BaseException) -> bool:
-    """Tell whether user code raised this `SystemExit` or `CancelledError` itself, so that it ends only its own work."""
+    """Return whether user code raised this `SystemExit` or `CancelledError`, so that it ends only its own work."""
     if isinstance(error, SystemExit):
         return True
     try:

@@ -377,7 +377,7 @@ class ReplyFormat(Struct, frozen=True, kw_only=True):
     name: str
     """Name of the format."""
     detect: Callable[[Any], bool]
-    """Tell whether a reply has this format; it is plain JSON data, an object or a list."""
+    """Return whether a reply has this format; it is plain JSON data, an object or a list."""
     read: Callable[[Any, ReplyReader], ProviderResponse]
     """Read a reply of this format; unknown parts are preserved in content blocks, `metadata`, or `unread`."""
     items: bool = False
@@ -389,7 +389,7 @@ class ReplyFormat(Struct, frozen=True, kw_only=True):
     keys: frozenset[str] | None = None
     """Keys of the object that are read; all others are searched for calls. `None` if `read` preserves the others."""
     detect_object: Callable[[Any], bool] | None = None
-    """Tell whether a Python object belongs to this format and cannot be converted to plain data."""
+    """Return whether a Python object belongs to this format and cannot be converted to plain data."""
     read_object: Callable[[Any, ReplyReader], ProviderResponse] | None = None
     """Read such an object."""
 

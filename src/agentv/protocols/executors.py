@@ -69,7 +69,7 @@ class Cluster(Protocol):
         ...
 
     def is_private(self, worker: str = "") -> bool:
-        """Tell whether the connection to the engine, or to a worker, stays on this machine or is encrypted."""
+        """Return whether the connection to the engine, or to a worker, stays on this machine or is encrypted."""
         ...
 
     async def open(self) -> None:

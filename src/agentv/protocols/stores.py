@@ -257,7 +257,7 @@ class SharedLimit(NamedTuple):
     rank: int
     """Number of this process among them, from 0."""
     pause_s: float
-    """Time for which nobody may ask the target, because it sent a `Retry-After`."""
+    """Time for which no request may be sent to the target, because it sent a `Retry-After`."""
 
 
 @runtime_checkable

@@ -76,6 +76,6 @@ class TraceFormat(Struct, frozen=True, kw_only=True):
     description: str
     """Description in a few words, for lists."""
     detect: Callable[[TraceSample], bool]
-    """Tell whether a file has this format."""
+    """Return whether a file has this format."""
     read: Callable[[TraceSource, TraceSink, bool], Iterator[Session]]
     """Yield the sessions of a file, or add its spans to the sink; the last argument says whether it is JSON Lines."""

@@ -78,7 +78,7 @@ def _plain_recording(data: Any, request: Request) -> Any:
 
 
 def _turns_of(data: Any) -> list[Any] | None:
-    """Return the replies of the turns of a conversation; `None` if the recording does not tell turns apart."""
+    """Return the replies of the turns of a conversation; `None` if the recording does not separate turns."""
     if isinstance(data, list):
         return data if data and all(map(_is_reply, data)) else None
     turns = data.get("turns") if isinstance(data, Mapping) else None
@@ -92,14 +92,14 @@ def _turns_of(data: Any) -> list[Any] | None:
 
 
 def _is_reply(value: Any) -> bool:
-    """Tell whether an item of a list is a reply in our own form; lists of other items are one reply of a library."""
+    """Return whether an item of a list is a reply in our own form; lists of other items are one reply of a library."""
     if isinstance(value, Mapping):
         return any(key in value for key in CONTENT_KEYS) and value.keys() <= set(REPLY_KEYS)
     return isinstance(value, str)
 
 
 def _is_raw_reply(value: Any) -> bool:
-    """Tell whether an item of `turns` is a reply of any format, and no message of a transcript."""
+    """Return whether an item of `turns` is a reply of any format, and no message of a transcript."""
     return isinstance(value, Mapping) and ("role" not in value or value.get("type") == "message")
 
 

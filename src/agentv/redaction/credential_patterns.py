@@ -225,7 +225,7 @@ def credential_finders() -> tuple[Finder, ...]:
 
 
 def is_credential_field(name: Any) -> bool:
-    """Tell whether a key or a header of this name contains a credential."""
+    """Return whether a key or a header of this name contains a credential."""
     return type(name) is str and len(name) <= _MAX_NAME and _is_field(name)
 
 

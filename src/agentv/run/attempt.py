@@ -198,7 +198,7 @@ the target refused before it accepted them, because its thread may have changed 
 
 
 def was_refused(error: ResponseError) -> bool:
-    """Tell whether a request was refused before the target accepted it."""
+    """Return whether a request was refused before the target accepted it."""
     return error.code in (RATE_LIMITED, UNREACHABLE, NOT_STARTED)
 
 

@@ -20,7 +20,7 @@ MAX_DOWN_S = 60.0
 
 
 def is_unreachable(error: ResponseError | None) -> bool:
-    """Tell whether a failure means that the target was not reached or not started at all."""
+    """Return whether a failure means that the target was not reached or not started at all."""
     return error is not None and error.code in (UNREACHABLE, NOT_STARTED)
 
 

@@ -123,7 +123,7 @@ class SharedClaims:
         self._on_stored = on_stored
         self._on_wait = on_wait
         self.is_stopping: Callable[[], bool] = lambda: False
-        """Tells whether the execution is ending: then other processes are not waited for."""
+        """Return whether the execution is ending: then other processes are not waited for."""
         self._claimed_elsewhere: dict[str, PlannedRun] = {}
         """Runs that another process has claimed, by key."""
         self.seen: set[str] = set()

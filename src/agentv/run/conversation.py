@@ -151,7 +151,7 @@ def _attempt(response: ProviderResponse, number: int, worker: str | UnsetType = 
 def _may_start_again(
     conversation: _Conversation, error: ResponseError | None, number: int, policy: RetryPolicy
 ) -> bool:
-    """Tell whether a failed conversation is held again: not if its turn was already sent as often as allowed."""
+    """Return whether a failed conversation is held again: not if its turn was already sent as often as allowed."""
     if error is None or conversation.mode == "full" or was_refused(error) or error.code == QUOTA_EXHAUSTED:
         return False
     may_pass = error.retryable or (error.kind == "timeout" and policy.retry_timeouts)

@@ -130,7 +130,7 @@ class Engine:
         return min([policy.timeout_s for policy in self._policies.values()], default=DEFAULT_TIMEOUT_S)
 
     def is_stopping(self) -> bool:
-        """Tell whether no more runs are started."""
+        """Return whether no more runs are started."""
         return self._stopping or self.spending.reached is not None
 
     def _cancel_workers(self) -> None:

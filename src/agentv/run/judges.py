@@ -156,7 +156,7 @@ class Judges:
             return
         if self._unpriced is not None:
             msg = (
-                f"not asked: the judge {self._unpriced!r} does not tell what a reply costs, so `max_judge_cost` cannot "
+                f"not asked: the judge {self._unpriced!r} reports no cost of its replies, so `max_judge_cost` cannot "
                 "be kept; give the target a `price`, or run without the limit"
             )
             raise EvaluationError(msg)

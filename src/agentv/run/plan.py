@@ -114,7 +114,7 @@ def selected_variants(case: CheckedCase, options: RunOptions) -> Sequence[Checke
 
 
 def has_persona(persona_id: str | None, globs: Sequence[str]) -> bool:
-    """Tell whether a persona matches one of the globs; `default` stands for none."""
+    """Return whether a persona matches one of the globs; `default` stands for none."""
     return any(name_match(glob, persona_id or DEFAULT_PERSONA) for glob in globs)
 
 

@@ -141,12 +141,12 @@ class RateLimiter:
 
     @property
     def is_broken(self) -> bool:
-        """Tell whether the target was given up, because it cannot be reached or started."""
+        """Return whether the target was given up, because it cannot be reached or started."""
         return self.breaker is not None and self.breaker.error is not None
 
     @property
     def counts_tokens(self) -> bool:
-        """Tell whether the target has a limit of tokens."""
+        """Return whether the target has a limit of tokens."""
         return self._tokens is not None
 
     def try_acquire(self, *, has_slot: bool = False) -> Permit | None:
@@ -243,11 +243,11 @@ class RateLimiter:
 
     @property
     def waits_for_share(self) -> bool:
-        """Tell whether callers wait until `share` is called."""
+        """Return whether callers wait until `share` is called."""
         return self._is_held and bool(self._queue)
 
     def has_demand(self) -> bool:
-        """Tell whether the target is used, or was used since the last call."""
+        """Return whether the target is used, or was used since the last call."""
         is_used = bool(self._in_flight or self._queue or self._issued != self._seen)
         self._seen = self._issued
         return is_used

@@ -144,7 +144,7 @@ def _prompt(messages: Sequence[Message]) -> str:
 
 
 def _recorded_calls(known: Calls, redact: Callable[[str], str]) -> tuple[RecordedCall, ...] | UnsetType:
-    """Return the first calls with their inputs; unset if the reply does not tell its calls."""
+    """Return the first calls with their inputs; unset if the reply does not report its calls."""
     calls = known.calls
     if calls is None:
         return UNSET

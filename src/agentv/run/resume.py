@@ -14,7 +14,7 @@ FINISHED = ("completed", "error")
 
 
 def keeps_result(outcome: Outcome | None, rerun: Collection[str] = ()) -> bool:
-    """Tell whether a run is skipped because of its stored outcome.
+    """Return whether a run is skipped because of its stored outcome.
 
     It is run again if it never ended, if it was cancelled, or if its verdict is in `rerun` (`error`, `fail`). The key
     of a run covers its case, so that an edited case has no outcome.

@@ -40,7 +40,7 @@ class ShardPlan(Struct, frozen=True, kw_only=True):
     """Upper bound of the hashes, itself excluded."""
 
     def contains(self, planned: PlannedRun) -> bool:
-        """Tell whether a run belongs to this shard."""
+        """Return whether a run belongs to this shard."""
         return self.low <= _case_hash(planned) < self.high
 
     def shard(self, planned: PlannedRun) -> Shard:

@@ -210,7 +210,7 @@ BOTH = "the reply holds both `output_messages` and `trace`: only one is read; se
 BOTH_REF = BOTH.replace("`trace`", "`trace` (from `trace_ref`)")
 NAMES_ALONE = "`trace_summary` names tools but not how often they were called: send `tool_calls_by_name`"
 WITHOUT_NAME = "a call without a name"
-UNTOLD = "this turn tells nothing about calls, so calls may be missing"
+CALLS_UNKNOWN = "this turn says nothing about calls, so calls may be missing"
 MAX_WARNINGS = 10
 """The number of places that were not understood with a warning of their own."""
 
@@ -259,7 +259,7 @@ def resolve_calls(response: ProviderResponse) -> Calls:
 def join_calls(calls: Sequence[Calls], replies: Sequence[ProviderResponse]) -> Calls:
     """Return the calls of a conversation, given those of its turns and their replies.
 
-    A turn that does not tell its calls makes those of the whole conversation a lower bound, unless no turn tells any.
+    A turn that does not report its calls makes those of the conversation a lower bound, unless no turn reports any.
     A call that waited for an approval has its result in a later turn.
     """
     warnings = warnings_of_turns([known.warnings for known in calls])
@@ -269,7 +269,7 @@ def join_calls(calls: Sequence[Calls], replies: Sequence[ProviderResponse]) -> C
     for turn, (known, start) in enumerate(zip(calls, message_starts(replies), strict=True)):
         unread += shift_places(known.unread, turn, start)
         if known.source is None:
-            unread.append(Unread(path=f"turns[{turn}]", reason=UNTOLD))
+            unread.append(Unread(path=f"turns[{turn}]", reason=CALLS_UNKNOWN))
     summaries = [known.summary for known in calls if known.summary is not None]
     summary = _add_summaries(summaries) if summaries else None
     joined = None if _has_counts_only(calls) else tuple([call for known in calls for call in known.calls or ()])

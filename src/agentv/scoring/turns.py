@@ -198,7 +198,7 @@ def shift_places(places: Iterable[Unread], turn: int, start: int) -> list[Unread
 
 
 def is_golden_path(expected: Sequence[Message]) -> bool:
-    """Tell whether expected messages are those of several turns, since they hold several messages of the user."""
+    """Return whether expected messages are those of several turns, since they hold several messages of the user."""
     return sum(message.role == "user" for message in expected) > 1
 
 

@@ -396,7 +396,7 @@ def encode_case(data: Any, path: str) -> tuple[bytes | None, list[Problem]]:
 
 
 def _is_explained(problem: Problem, messages: str) -> bool:
-    """Tell whether a missing input or evaluator follows from the problems in these messages."""
+    """Return whether a missing input or evaluator follows from the problems in these messages."""
     if "asks nothing" in problem.message:
         return any(name in messages for name in ("input", "turns", "simulate"))
     return "evaluators" in messages or "expected" in messages

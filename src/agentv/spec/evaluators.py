@@ -181,12 +181,12 @@ def with_expected_messages(
 
 
 def has_expected_calls(expected: Sequence[Message] | None) -> bool:
-    """Tell whether expected messages hold tool calls to compare."""
+    """Return whether expected messages hold tool calls to compare."""
     return any(message.tool_calls for message in expected or () if message.role == "assistant")
 
 
 def can_fail(checks: Sequence[ConfiguredEvaluator]) -> bool:
-    """Tell whether any of these evaluators can fail a case."""
+    """Return whether any of these evaluators can fail a case."""
     for checked in checks:
         evaluator = checked.evaluator
         if evaluator.kind == "assertion" and evaluator.weight > 0 and not evaluator.skip:

@@ -50,14 +50,14 @@ class PersonaEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class FactEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A fact that a simulated user tells when the agent asks for it."""
+    """A fact that a simulated user states when the agent asks for it."""
 
     value: str | int | float
     """The value."""
     asked: Names | UnsetType = UNSET
     """Words or regular expressions in the agent's message that ask for it; by default the words of the fact's name."""
     tell: Annotated[str, Meta(min_length=1)] | None = None
-    """The sentence that tells it, with `{{ value }}`; by default the value alone."""
+    """The sentence that states it, with `{{ value }}`; by default the value alone."""
 
 
 class StopEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -79,7 +79,7 @@ class SimulateEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A simulated user."""
 
     user: Literal["script", "facts", "model"] | UnsetType = UNSET
-    """The driver: `facts` tells facts when it is asked for them, `model` asks a model, `script` says the turns only."""
+    """The driver: `facts` states facts when asked for them, `model` asks a model, `script` says the turns only."""
     opening: Annotated[str, Meta(min_length=1)] | None = None
     """The first message; without it the driver writes one."""
     goal: Annotated[str, Meta(min_length=1)] | None = None

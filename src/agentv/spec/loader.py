@@ -355,7 +355,7 @@ def _limits(defaults: DefaultsEntry) -> Limits:
 
 
 def _has_glob(dataset: Any) -> bool:
-    """Tell whether the files of a dataset are names by a glob."""
+    """Return whether the files of a dataset are names by a glob."""
     names = getattr(dataset, "files", dataset) or ()
     return any(set(name) & set("*?[") for name in ([names] if isinstance(names, str) else names))
 

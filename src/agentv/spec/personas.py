@@ -70,7 +70,7 @@ def find_persona_files(root: Path) -> list[Path]:
 
 
 def is_persona_file(path: Path) -> bool:
-    """Tell whether a file is one of a folder `personas`."""
+    """Return whether a file is one of a folder `personas`."""
     is_yaml = path.suffix in SUFFIXES and not path.name.endswith(EVAL_SUFFIXES)
     return is_yaml and path.absolute().parent.name == PERSONA_FOLDER and path.is_file()
 

@@ -67,7 +67,7 @@ def _truncated_reason(text: bytes) -> str:
 
 
 def is_too_deep(text: bytes) -> bool:
-    """Tell whether this JSON is nested deeper than `MAX_DEPTH` levels."""
+    """Return whether this JSON is nested deeper than `MAX_DEPTH` levels."""
     if text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
         return False
     try:
@@ -311,7 +311,7 @@ class IdRegistry:
         self._hashes.append(hash(name))
 
     def has_duplicates(self) -> bool:
-        """Tell whether two ids may be equal."""
+        """Return whether two ids may be equal."""
         if not self._hashes:
             return False
         known = sorted([*map(hash, self.named), *self._hashes])

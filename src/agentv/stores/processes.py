@@ -31,7 +31,7 @@ def this_process() -> ProcessIdentity:
 
 
 def exists(owner: ProcessIdentity) -> bool:
-    """Tell whether a process of this machine and of this namespace is running."""
+    """Return whether a process of this machine and of this namespace is running."""
     try:
         os.kill(owner.pid, 0)
     except (ProcessLookupError, OverflowError):  # the latter for a number that no process can have

@@ -126,7 +126,7 @@ class StoreQueries(StoreConnection):
         return replace(row, planned=max(row.planned, runs), runs=runs, passed=passed, failed=failed, errors=errors)
 
     def has_unfinished_runs(self, execution: int) -> bool:
-        """Tell whether a process runs some of its runs again, so that a summary of all results would be wrong."""
+        """Return whether a process runs some of its runs again, so that a summary of all results would be wrong."""
         query = "SELECT 1 FROM runs WHERE execution = ? AND superseded = 0 AND status NOT IN ('completed', 'error')"
         return self.db.execute(query, (execution,)).fetchone() is not None
 

@@ -69,7 +69,7 @@ def _check_apart(held: _Held, response: ProviderResponse) -> None:
     others = [number for number in range(CONVERSATIONS) if number != held.number]
     told = next((number for number in others if f"talk-{number}-" in response.text), None)
     if told is not None:
-        fail(f"conversation {held.number} was told of conversation {told}: it answered {response.text[:200]!r}")
+        fail(f"conversation {held.number} received text of conversation {told}: it answered {response.text[:200]!r}")
 
 
 @needs("remembering")

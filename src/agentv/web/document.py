@@ -132,7 +132,7 @@ class RunDocument:
 
     @property
     def known_calls(self) -> int | None:
-        """Number of tool calls as far as the reply reports them; `None` if it tells nothing about calls."""
+        """Number of tool calls as far as the reply reports them; `None` if it says nothing about calls."""
         summary = None if self.record is None else self.record.trace_summary
         if summary is None:
             return self.total_calls or None
@@ -196,7 +196,7 @@ class RunDocument:
 
     @property
     def is_short(self) -> bool:
-        """Tell whether one window holds the whole conversation, and nothing in it is cut."""
+        """Return whether one window holds the whole conversation, and nothing in it is cut."""
         return (
             len(self._messages) <= WINDOW
             and sum(map(len, self._messages)) <= WINDOW_BYTES
@@ -367,7 +367,7 @@ def _cut(text: str, form: str) -> dict[str, Any]:
 
 
 def _may_hold_base64(encoded: bytes) -> bool:
-    """Tell whether a JSON text has a word as long as base64 that is left out; such a word fills a whole stretch."""
+    """Return whether a JSON text has a word as long as base64 that is left out; such a word fills a whole stretch."""
     starts = range(0, len(encoded) - _STRETCH + 1, _STRETCH)
     is_dense = any(encoded.find(b" ", at, at + _STRETCH) < 0 for at in starts)
     return is_dense and _LONG_WORD.search(encoded) is not None

@@ -283,7 +283,7 @@ LABEL_PATH = f"{_ONE}/label"
 
 
 def is_required(parameter: Parameter) -> bool:
-    """Tell whether a query parameter must be given."""
+    """Return whether a query parameter must be given."""
     return "minLength" in parameter.schema
 
 

@@ -37,7 +37,7 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address can be reached from this machine only."""
+    """Return whether an address can be reached from this machine only."""
     if host == "localhost":
         return True
     try:

@@ -95,7 +95,7 @@ def _turn_of(config: Any) -> int | None:
 
 
 def _is_written(config: Any, case: dict[str, Any]) -> bool:
-    """Tell whether an evaluator is written in the case itself, and neither in a turn nor made of expected messages."""
+    """Return whether an evaluator is written in the case itself, not in a turn, nor made of expected messages."""
     is_made = isinstance(config, dict) and config.get("type") == "expected_messages" and case.get("expected_messages")
     return not is_made and _turn_of(config) is None
 

@@ -137,7 +137,7 @@ for scenario, found in WANTED.items():
             "dataclasses.asdict(the ResultMessage)",
             dumped[-1],
             expect(None, ANSWER_PARALLEL, usage("parallel"), SESSION),
-            "The result alone tells nothing about calls.",
+            "The result alone says nothing about calls.",
         )
 
 denied = [{"tool_name": "delete_file", "tool_use_id": "call_1", "tool_input": {"path": "notes.txt"}}]

@@ -116,7 +116,7 @@ for scenario, found in {
             '{"raw", "token_usage"} of crew.kickoff()',
             {"raw": shown.raw, "token_usage": shown.token_usage.model_dump()},
             expect(None, ANSWER, usage("call")),
-            "An answer only: it tells nothing about calls.",
+            "An answer only: it says nothing about calls.",
         )
 
 shown = crew_of("call", native=False).model_dump(mode="json")

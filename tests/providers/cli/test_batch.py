@@ -212,7 +212,7 @@ def test_missing_reply_is_that_cases_error_and_says_what_stood_there_instead(fol
         "line 1 of stdout is no reply: 'loading'",
         "print logs to stderr",
         "line 4 of stdout is a reply to 'x', which was not asked",
-        """line 5 of stdout has no `id`, so nobody can tell whose reply it is: '{"text": "B"}'""",
+        """line 5 of stdout has no `id`, so it cannot be assigned to a request: '{"text": "B"}'""",
     ]
 
 

@@ -246,7 +246,7 @@ for request in requests():
     found = asyncio.run(main())
     assert texts(found) == ["a?"] * 3
     warnings = [warning for response in found for warning in response.warnings]
-    assert warnings == ["line 2 of stdout is a reply to 'a', which nobody awaits"]
+    assert warnings == ["line 2 of stdout is a reply to 'a', which is unknown"]
 
 
 @pytest.mark.usefixtures("folder")

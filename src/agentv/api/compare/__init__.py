@@ -331,7 +331,7 @@ class ComparisonDecision(NamedTuple):
 
 
 def decide(pairs: Pairs, *, confidence: float, difference: float, seed: int) -> ComparisonDecision:
-    """Decide by the passes of all cases, by those of each case, and by the scores where they tell more."""
+    """Decide by the passes of all cases, by those of each case, and by the scores where they show more."""
     strata = [stratum for join in pairs.joins for stratum in _strata(join)]
     if not strata:
         return ComparisonDecision("nothing measured", None, None, [], None)

@@ -230,14 +230,14 @@ def _conversation(
     if messages is None:
         return _SideAnswer(record.candidate, None, None)
     start = turns[-1].last_message + 1 - len(messages)  # the history may not be among them
-    spoken = messages[turns[0].first_message - start :]
+    exchanged = messages[turns[0].first_message - start :]
     texts = [
         f"turn {turn.index}: {message.text}"
         for turn in turns
         for message in messages[turn.first_message - start : turn.last_message + 1 - start]
         if message.role == "assistant" and message.text.strip()
     ]
-    asked = tuple([message for message in spoken if message.role == "user"])
+    asked = tuple([message for message in exchanged if message.role == "user"])
     return _SideAnswer("\n\n".join(texts) or record.candidate, asked, messages)
 
 

@@ -18,7 +18,7 @@ class SourceFormat(NamedTuple):
     """A format that can be converted."""
 
     is_this: Any
-    """Tells whether the data of a document has this format."""
+    """Return whether the data of a document has this format."""
     convert: Converter
 
 
@@ -106,7 +106,7 @@ def _find_sources(folder: Path, source: str | None) -> Iterator[Path]:
 
 
 def _is_eval(path: Path, source: str | None) -> bool:
-    """Tell whether a file with an ordinary name is an eval of a known tool, of the given one if it is given."""
+    """Return whether a file with an ordinary name is an eval of a known tool, of the given one if it is given."""
     try:
         document = SourceDocument(path)
     except FormatError:

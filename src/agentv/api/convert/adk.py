@@ -59,7 +59,7 @@ class _CamelPlace(Place):
 
 
 def is_evalset(data: Any, path: Path) -> bool:
-    """Tell whether a document is an evalset, of the current schema or the older one."""
+    """Return whether a document is an evalset, of the current schema or the older one."""
     del path
     if isinstance(data, Mapping):
         if "eval_case_results" in data or "evalCaseResults" in data:
@@ -240,7 +240,7 @@ def _add_turns(  # noqa: PLR0913, PLR0917 - a conversation, and all that it is c
 
 
 def _is_unmet_default(key: str, criteria: Mapping[str, Any], turns: list[Invocation], place: Place) -> bool:
-    """Tell whether a criterion that nobody wrote compares answers with responses that are not there; report it."""
+    """Return whether a criterion that nobody wrote compares answers with responses that are not there; report it."""
     if criteria is not DEFAULT_CRITERIA or key != "response_match_score" or all(turn.answer for turn in turns):
         return False
     place.leave_out(key, _NO_ANSWER)
@@ -327,7 +327,7 @@ def _report_unread_steps(item: Mapping[str, Any], place: Place) -> None:
 
 
 def _is_call(event: Any) -> bool:
-    """Tell whether an event holds nothing but calls."""
+    """Return whether an event holds nothing but calls."""
     parts = as_list(as_mapping(as_mapping(event).get("content")).get("parts"))
     return all(set(as_mapping(part)) == {"function_call"} for part in parts)
 

@@ -233,7 +233,7 @@ def _match_type(settings: Mapping[str, Any]) -> str:
 
 
 def _needs_all(threshold: float, count: int) -> bool:
-    """Tell whether the mean of as many zeros and ones reaches the threshold only if all are ones."""
+    """Return whether the mean of as many zeros and ones reaches the threshold only if all are ones."""
     return (count - 1) / count < threshold
 
 

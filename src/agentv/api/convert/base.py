@@ -226,12 +226,12 @@ def as_list(value: Any) -> list[Any]:
 
 
 def is_number(value: Any) -> bool:
-    """Tell whether a value is a number, which `true` is not."""
+    """Return whether a value is a number, which `true` is not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def is_share(value: Any) -> bool:
-    """Tell whether a value is a number from 0 to 1."""
+    """Return whether a value is a number from 0 to 1."""
     return is_number(value) and 0 <= value <= 1
 
 
@@ -245,7 +245,7 @@ def check_evaluator(evaluator: Mapping[str, Any]) -> None:
 
 
 def counts(evaluator: Any) -> bool:
-    """Tell whether an evaluator can fail a case: comments, metrics and those of weight 0 cannot."""
+    """Return whether an evaluator can fail a case: comments, metrics and those of weight 0 cannot."""
     data = evaluator.value if isinstance(evaluator, Commented) else evaluator
     if not isinstance(data, Mapping):
         return False

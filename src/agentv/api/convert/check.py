@@ -119,7 +119,7 @@ def _find(
 
 
 def _is_same(theirs: Any, ours: Any) -> bool:
-    """Tell whether a recorded variable is ours: theirs may be the name of the file that ours was read from."""
+    """Return whether a recorded variable is ours: theirs may be the name of the file that ours was read from."""
     if not (isinstance(theirs, str) and isinstance(ours, str)):
         return bool(theirs == ours)
     return is_file(theirs) or _canonical(theirs.strip()) == _canonical(ours.strip())

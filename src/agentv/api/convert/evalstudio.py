@@ -42,7 +42,7 @@ _STOPS = "success ends a conversation there; here the user ends it, and it is ju
 
 
 def is_evalstudio(data: Any, path: Path) -> bool:
-    """Tell whether a document is the configuration of a workspace, or the scenarios of a project."""
+    """Return whether a document is the configuration of a workspace, or the scenarios of a project."""
     if path.name == "evalstudio.config.json":
         return isinstance(data, Mapping)
     if path.name != "scenarios.json" or not isinstance(data, list):
@@ -511,7 +511,7 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 def _is_only_explanation(scenario: Mapping[str, Any]) -> bool:
-    """Tell whether the failure criteria cannot change a verdict, since success criteria have decided it before."""
+    """Return whether the failure criteria cannot change a verdict, since success criteria have decided it before."""
     success = scenario.get("successCriteria")
     mode = scenario.get("failureCriteriaMode") or "on_max_messages"
     return isinstance(success, str) and bool(success.strip()) and mode == "on_max_messages"

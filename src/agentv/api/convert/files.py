@@ -21,12 +21,12 @@ MAX_FILE = 64 * 1024 * 1024
 
 
 def is_file(value: Any) -> bool:
-    """Tell whether a value names a file."""
+    """Return whether a value names a file."""
     return isinstance(value, str) and value.startswith(PREFIX)
 
 
 def is_reachable(path: Path, folder: Path) -> bool:
-    """Tell whether a file is below a folder, its repository or the working folder: others are not read."""
+    """Return whether a file is below a folder, its repository or the working folder: others are not read."""
     base, resolved = folder.resolve(), path.resolve()
     repository = next((parent for parent in (base, *base.parents) if (parent / ".git").exists()), base)
     return any(resolved.is_relative_to(root) for root in (base, repository, Path.cwd()))

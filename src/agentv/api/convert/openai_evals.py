@@ -64,7 +64,7 @@ _TARGET = "the export names no model: define the target that is tested"
 
 
 def is_openai_eval(data: Any, path: Path) -> bool:
-    """Tell whether a document is an eval, or a list or an export that holds some."""
+    """Return whether a document is an eval, or a list or an export that holds some."""
     del path
     return bool(_find_evals(data, ""))
 
@@ -270,7 +270,7 @@ class _EvalConversion:
         return found[0] if found else None
 
     def _has_texts(self, rows: list[Mapping[str, Any]]) -> bool:
-        """Tell whether all values of the rows are texts, so that a template gives what the server compares."""
+        """Return whether all values of the rows are texts, so that a template gives what the server compares."""
         return all(isinstance(value, str) for row in rows for value in row["item"].values())
 
     def _case(self, row: Mapping[str, Any], template: Any, number: int, origins: list[CaseOrigin]) -> dict[Any, Any]:

@@ -27,7 +27,7 @@ class RenderError(ValueError):
 
 
 def has_template(value: Any) -> bool:
-    """Tell whether a value holds a template at any depth."""
+    """Return whether a value holds a template at any depth."""
     if isinstance(value, str):
         return "{{" in value or "{%" in value
     if isinstance(value, Mapping):
@@ -44,7 +44,7 @@ def names_in(text: str) -> list[str] | None:
 
 
 def is_plain(text: str, values: Mapping[str, Any]) -> bool:
-    """Tell whether our own templates give the same text: plain names only, each with a value."""
+    """Return whether our own templates give the same text: plain names only, each with a value."""
     names = names_in(text)
     return names is not None and all(_lookup(values, name) is not None for name in names)
 

@@ -176,7 +176,7 @@ class CaseMutation:
         return survivors
 
     def _lacks_verdict(self, result: RunResult) -> bool:
-        """Tell whether a result is an error only because judges gave no verdict."""
+        """Return whether a result is an error only because judges gave no verdict."""
         if result.status != "error" or not self._scoring.asks_judges or not result.evaluators:
             return False
         has_threshold = self._passing.case.case.threshold is not None
@@ -268,12 +268,12 @@ def _not_measured(results: Sequence[RunResult]) -> str:
 
 
 def asks_judge(check: ConfiguredEvaluator) -> bool:
-    """Tell whether an evaluator, or one inside of it, asks a judge."""
+    """Return whether an evaluator, or one inside of it, asks a judge."""
     return any(each.evaluator.asks for each in iter_evaluators([check]))
 
 
 def _gates(result: EvaluatorResult) -> bool:
-    """Tell whether the verdict of a case depends on a result."""
+    """Return whether the verdict of a case depends on a result."""
     return result.kind == "assertion" and result.weight > 0 and result.status != "skipped"
 
 

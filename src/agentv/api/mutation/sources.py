@@ -211,5 +211,5 @@ def reply_of(stored: StoredRun, traces: StoredTraces) -> ProviderResponse | None
 
 
 def _content(response: ProviderResponse) -> bytes:
-    """Return what tells two replies apart, in which times and token counts do not matter."""
+    """Return what distinguishes two replies; times and token counts do not matter."""
     return dump_json([response.text, response.output_messages, response.trace, response.trace_summary])

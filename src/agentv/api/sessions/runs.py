@@ -43,7 +43,7 @@ DEFAULT_TARGET = "traces"
 _BLOCK = 100
 """Number of runs that are added in one transaction."""
 _NUMBERS = ("success", "text", "error", "tokens_usage", "cost_usd", "latency_ms", "thread_id", "metadata", "warnings")
-"""Fields of the reply of a session that its turns do not tell."""
+"""Fields of the reply of a session that its turns do not have."""
 
 
 class SessionReply(NamedTuple):
@@ -128,12 +128,12 @@ def _turn_starts(output: Sequence[Message]) -> Iterator[int]:
 def _usages(session: Session, bounds: Sequence[int]) -> list[TokensUsage | None]:
     """Return the token counts of each turn; unknown if those of the messages do not add up to those of the session."""
     output = session.response.output_messages or ()
-    told = [message.tokens_usage for message in output if message.tokens_usage is not None]
+    reported = [message.tokens_usage for message in output if message.tokens_usage is not None]
     parts = [
         add_usage([message.tokens_usage for message in output[first:end] if message.tokens_usage is not None])
         for first, end in pairwise(bounds)
     ]
-    total = add_usage(told)
+    total = add_usage(reported)
     whole = session.response.tokens_usage
     if total is None or whole is None:
         return [None] * len(parts)

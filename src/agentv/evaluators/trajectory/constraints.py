@@ -143,7 +143,7 @@ def total(counts: Mapping[str, int], key: str) -> int:
     return counts.get(key, 0)
 
 
-NO_TURNS = "a `trace` does not tell turns; send `output_messages`"
+NO_TURNS = "a `trace` has no turns; send `output_messages`"
 
 
 def decide_sequence(

@@ -153,7 +153,7 @@ def _program_name(argument: str) -> str:
 
 
 def _is_started(command: Sequence[str], start: int, name: str) -> bool:
-    """Tell whether an argument is a program that the one before it starts, and not a value as in `--lang python`."""
+    """Return whether an argument is a program that the one before it starts, and not a value as in `--lang python`."""
     interpreter = _INTERPRETERS.get(name)
     is_wrapped = _program_name(command[0]) in _WRAPPERS
     if interpreter is _ALL:  # these names are words of many programs

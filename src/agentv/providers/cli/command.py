@@ -82,7 +82,7 @@ class CommandTemplate(Struct, frozen=True, kw_only=True):
 
 
 def request_json(request: Request, wire_id: str | None = None) -> bytes:
-    """Return a request as one line; `wire_id` tells several requests for one case apart."""
+    """Return a request as one line; `wire_id` distinguishes several requests for one case."""
     return dump_json({"id": request.id if wire_id is None else wire_id, **request_fields(request)}) + b"\n"
 
 
@@ -172,7 +172,7 @@ def working_directory(scope: Scope, cwd: str | None) -> str:
 
 
 def is_path(program: str) -> bool:
-    """Tell whether a program is named by its path, so that it is not looked up on the PATH."""
+    """Return whether a program is named by its path, so that it is not looked up on the PATH."""
     return "/" in program or os.sep in program
 
 

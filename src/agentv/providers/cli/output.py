@@ -21,7 +21,7 @@ from agentv.redaction import WINDOW, shorten, shorten_start
 
 _MAX_LAST_LINES = 1_000
 _REQUEST = frozenset(("input_messages", "new_messages", "turn", "conversation_id"))
-"""Fields of a request that tell it from a reply of any other program."""
+"""Fields of a request that distinguish it from a reply of any other program."""
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 
 
@@ -164,7 +164,7 @@ def _read_object(value: dict[str, Any], line: OutputLine, where: str, messages: 
     if isinstance(wire_id, int) and not isinstance(wire_id, bool):
         wire_id = str(wire_id)
     if not isinstance(wire_id, str):
-        remark = f"{where} has no `id`, so nobody can tell whose reply it is: {quote_line(line.data)}"
+        remark = f"{where} has no `id`, so it cannot be assigned to a request: {quote_line(line.data)}"
         return Record(remark=remark, lacks_id=bool(value) and value.keys() <= set(REPLY_KEYS))
     value.pop("case_id", None)
     return Record(wire_id, read_reply(_drop_request(value), messages(wire_id)))

@@ -206,7 +206,7 @@ class WorkerProcess:
     def _answer(self, wire_id: str, response: ProviderResponse, line: OutputLine) -> None:
         pending = self._waiting.pop(wire_id, None)
         if pending is None and wire_id not in self._abandoned:
-            self._remark("stranger", f"line {line.number:,} of stdout is a reply to {wire_id!r}, which nobody awaits")
+            self._remark("stranger", f"line {line.number:,} of stdout is a reply to {wire_id!r}, which is unknown")
             return
         self._last_reply_at = time.monotonic()
         self.reply_count += 1

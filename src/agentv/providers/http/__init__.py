@@ -190,7 +190,7 @@ class Http(ProviderBase, kw_only=True):
         return None if any(map(self._sends, context)) else _NO_CONTEXT
 
     def _sends(self, name: str) -> bool:
-        """Tell whether requests have this value."""
+        """Return whether requests have this value."""
         if name == "thread_id" and self.thread_header is not None:
             return True
         if self.body is UNSET and self.method != "GET":

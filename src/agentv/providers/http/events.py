@@ -225,7 +225,7 @@ def _parse_events(received: ReceivedEvents, head: HttpResponse, kind: str) -> li
 
 
 def _holds_words(received: ReceivedEvents) -> bool:
-    """Tell whether some event is plain text, so that none is parsed as JSON."""
+    """Return whether some event is plain text, so that none is parsed as JSON."""
     return any(data.strip() and data.lstrip()[0] not in '{["' for _, data in received.events)
 
 

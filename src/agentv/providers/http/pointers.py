@@ -157,7 +157,7 @@ class PointerValues:
 
 
 def is_error(value: Any) -> bool:
-    """Tell whether a value is an error: null, `false`, zero and empty values are none."""
+    """Return whether a value is an error: null, `false`, zero and empty values are none."""
     return bool(value)
 
 
@@ -211,7 +211,7 @@ def add_pointed(response: ProviderResponse, values: PointerValues) -> ProviderRe
 
 
 def grows(texts: Iterable[str]) -> bool:
-    """Tell whether each text begins with the previous one, so that they are whole texts and not pieces."""
+    """Return whether each text begins with the previous one, so that they are whole texts and not pieces."""
     before, count = "", 0
     for text in texts:
         if not text:

@@ -68,7 +68,7 @@ def _without_marker(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_known(name: str) -> bool:
-    """Tell whether a name can be filled; the value of a name in `vars` is looked up only when a case runs."""
+    """Return whether a name can be filled; the value of a name in `vars` is looked up only when a case runs."""
     return name in NAMES or (name.startswith("vars.") and all(name.split(".")))
 
 
@@ -207,7 +207,7 @@ def content_type(headers: Mapping[str, str]) -> str:
 
 
 def is_json(kind: str) -> bool:
-    """Tell whether a content type is JSON."""
+    """Return whether a content type is JSON."""
     return kind in ("application/json", "text/json") or kind.endswith("+json")
 
 

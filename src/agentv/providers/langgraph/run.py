@@ -333,7 +333,7 @@ def _state_error(state: Any) -> ResponseError | None:
 
 
 def _rejects_tasks(answer: HttpResponse, body: dict[str, Any]) -> bool:
-    """Tell whether a server is too old for the stream mode `tasks`."""
+    """Return whether a server is too old for the stream mode `tasks`."""
     return answer.status == _INVALID and b"stream_mode" in answer.body and body["stream_mode"] != [*UPDATES]
 
 

@@ -59,7 +59,7 @@ class _Parameters(Struct, frozen=True):
 
 
 def is_agent(agent: Any) -> bool:
-    """Tell whether an object can be called as an agent."""
+    """Return whether an object can be called as an agent."""
     return find_agent(agent) is not None or (not inspect.isclass(agent) and method_of(agent) is not None)
 
 
@@ -153,7 +153,7 @@ def method_of(agent: Any) -> Any:
 
 
 def is_async(call: Any) -> bool:
-    """Tell whether a callable is asynchronous, so that it is called in the event loop."""
+    """Return whether a callable is asynchronous, so that it is called in the event loop."""
     while isinstance(call, partial):
         call = call.func
     called = getattr(call, "__call__", None)  # noqa: B004 - an object whose call is asynchronous
@@ -161,7 +161,7 @@ def is_async(call: Any) -> bool:
 
 
 def takes(function: Callable[..., Any], name: str) -> bool:
-    """Tell whether a function or a class has a parameter of this name."""
+    """Return whether a function or a class has a parameter of this name."""
     try:
         return name in inspect.signature(function).parameters
     except (TypeError, ValueError):  # functions in C have no signature

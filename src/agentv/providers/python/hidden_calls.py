@@ -151,7 +151,7 @@ class MergedMessages:
 
 
 def _holds_calls(entry: _MergedMessage, said: Message) -> bool:
-    """Tell whether a message has all calls of another."""
+    """Return whether a message has all calls of another."""
     own = [(call.id, call.tool, call.input) for call in entry.calls]
     return all((call.id, call.tool, call.input) in own for call in said.tool_calls)
 

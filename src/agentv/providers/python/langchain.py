@@ -164,7 +164,7 @@ def _with_answer(
     if has_models and response.text and response.error is None:
         messages = (*messages, Message(role="assistant", content=response.text))
     elif not has_models and messages:
-        reason = f"a text beside calls of LangChain's tools does not tell who asked for them, {MISSING_CALLS}"
+        reason = f"a text beside calls of LangChain's tools does not say who requested them, {MISSING_CALLS}"
         response = replace(response, unread=(*response.unread, Unread(path="text", reason=reason)))
     return messages, response
 
@@ -349,7 +349,7 @@ def _input_kinds(graph: Any) -> Any:
 
 
 def _holds_messages(kind: Any) -> bool:
-    """Tell whether a type is a list of LangChain messages."""
+    """Return whether a type is a list of LangChain messages."""
     inner = [part for argument in typing.get_args(kind) for part in (argument, *typing.get_args(argument))]
     return typing.get_origin(kind) is list and any(
         getattr(part, "__module__", "").startswith(f"{_CORE}.messages") for part in inner

@@ -48,7 +48,7 @@ async def ask_openai_agents(agent: Any, request: Request) -> ProviderResponse:
     if not inputs or response.output_messages is None:
         return response
     outer = {id(item.agent) for item in result.new_items} | {id(agent)}
-    unread = [place for inner, _ in inputs if id(inner) not in outer for place in _untold(inner)]
+    unread = [place for inner, _ in inputs if id(inner) not in outer for place in _unreported_calls(inner)]
     response = replace(response, unread=(*response.unread, *dict.fromkeys(unread)))
     return _with_hidden(response, [[plain(item) for item in items] for _, items in inputs])
 
@@ -96,10 +96,10 @@ def _given(item: Mapping[str, Any]) -> Any:
     return parse_arguments(arguments)[0] if isinstance(arguments, str) and arguments else {}
 
 
-def _untold(agent: Any) -> list[Unread]:
+def _unreported_calls(agent: Any) -> list[Unread]:
     """Report an agent inside of a tool that may end with a call, which is in the input of no model."""
     if getattr(agent, "tool_use_behavior", "run_llm_again") == "run_llm_again":
         return []
     name = getattr(agent, "name", "")
-    reason = f"the agent {name!r} works inside of a tool and may end with a call that nobody tells, {MISSING_CALLS}"
+    reason = f"the agent {name!r} works inside of a tool and may end with a call that is not reported, {MISSING_CALLS}"
     return [Unread(path="run", reason=reason)]

@@ -99,7 +99,7 @@ def current_labels() -> list[str]:
 
 
 def is_captured() -> bool:
-    """Tell whether the caller runs in the context of an agent."""
+    """Return whether the caller runs in the context of an agent."""
     return _current.get() is not None
 
 

@@ -139,7 +139,7 @@ def find_proxy(url: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine: localhost, a name below it, 127.0.0.0/8 or ::1."""
+    """Return whether a host is this machine: localhost, a name below it, 127.0.0.0/8 or ::1."""
     name = host.lower().removesuffix(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -153,9 +153,9 @@ def is_loopback(host: str) -> bool:
 
 
 class Decompressor:
-    """Decompressor of one body in pieces, which tells whether it ended early.
+    """Decompressor of one body in pieces, which reports whether it ended early.
 
-    The HTTP library could decompress bodies too, but does not tell that the end of a gzip body is missing.
+    The HTTP library could decompress bodies too, but does not report that the end of a gzip body is missing.
     """
 
     def __init__(self, encoding: str, url: str) -> None:

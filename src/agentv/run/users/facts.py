@@ -48,7 +48,7 @@ class FactsUser:
 
 
 def is_asked(fact: Fact, text: str) -> bool:
-    """Tell whether a message of the agent asks for a fact: one of its patterns matches whole words."""
+    """Return whether a message of the agent asks for a fact: one of its patterns matches whole words."""
     return any(pattern_of(whole_words(pattern), ignore_case=True).find(text) for pattern in fact.asked)
 
 

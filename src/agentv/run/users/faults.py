@@ -184,7 +184,7 @@ class FaultFinder:
 
 
 def _is_similar(first: Sequence[str], now: Sequence[str]) -> bool:
-    """Tell whether two messages of some length differ in a word or two only."""
+    """Return whether two messages of some length differ in a word or two only."""
     if min(len(first), len(now)) < MIN_SIMILAR_WORDS:
         return False
     matcher = SequenceMatcher(None, first, now, autojunk=False)
@@ -194,7 +194,7 @@ def _is_similar(first: Sequence[str], now: Sequence[str]) -> bool:
 
 
 def _has_same_content(first: Sequence[str], now: Sequence[str]) -> bool:
-    """Tell whether two messages of about the same length have the same words of content, with other words between."""
+    """Return whether two messages of about the same length have the same words of content, with other words between."""
     before, after = (content_words(" ".join(part)) for part in (first, now))
     shared = len(stems(before) & stems(after))
     return (

@@ -382,7 +382,7 @@ def _signs_of(text: str, known: set[str]) -> str | None:
 
 
 def _is_about(part: str, known: set[str]) -> bool:
-    """Tell whether the conversation is about what a part of a message names."""
+    """Return whether the conversation is about what a part of a message names."""
     return any(word[:6] in known for word in words(part) if _TOPIC.fullmatch(word))
 
 

@@ -560,7 +560,7 @@ def _owned_things(text: str, speakers: Speakers) -> list[str]:
 
 
 def _is_status(text: str, thing: str) -> bool:
-    """Tell whether a message tells the other side how its own thing is."""
+    """Return whether a message tells the other side how its own thing is."""
     return (
         re.search(
             rf"\byour (?:\w+ )?{re.escape(thing)} (?:\w+ )?(?:is|are|has|have|will|was|were|can|should)\b",
@@ -572,7 +572,7 @@ def _is_status(text: str, thing: str) -> bool:
 
 
 def _is_own_matter(text: str, speakers: Speakers) -> bool:
-    """Tell whether a message may be a user's: it is short, asks, speaks of its writer, tells a fact, or declines."""
+    """Return whether a message may be a user's: it is short, asks, speaks of its writer, tells a fact, or declines."""
     if len(words(text)) < _SHORT or is_declined(text) or _OWN_MATTER.search(text) is not None:
         return True
     is_telling = any(squeeze(value) in squeeze(text) for value in speakers.values if len(value) >= _MIN_VALUE)
@@ -580,7 +580,7 @@ def _is_own_matter(text: str, speakers: Speakers) -> bool:
 
 
 def _is_institution(text: str, speakers: Speakers) -> bool:
-    """Tell whether a message speaks for several people, though its writer was one so far."""
+    """Return whether a message speaks for several people, though its writer was one so far."""
     if not speakers.other or not _INSTITUTION.search(text) or any(_WE.search(own) for own in speakers.own):
         return False
     ours = {match.casefold() for match in re.findall(r"\bour (\w+)", text, re.IGNORECASE)}
@@ -589,7 +589,7 @@ def _is_institution(text: str, speakers: Speakers) -> bool:
 
 
 def _is_information(text: str) -> bool:
-    """Tell whether a message informs at some length, and its writer speaks neither of himself nor asks."""
+    """Return whether a message informs at some length, and its writer speaks neither of himself nor asks."""
     first = sentences(text)[:1]
     return (
         bool(first)

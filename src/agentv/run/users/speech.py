@@ -309,7 +309,7 @@ def without_quotations(text: str) -> str:
 
 
 def is_question(sentence: str) -> bool:
-    """Tell whether a sentence has a question mark."""
+    """Return whether a sentence has a question mark."""
     return any(mark in sentence for mark in QUESTION_MARKS)
 
 
@@ -337,7 +337,7 @@ def _is_farewell(sentence: str) -> bool:
 
 
 def is_understood(sentence: str) -> bool:
-    """Tell whether a sentence has words of a language that the rules know."""
+    """Return whether a sentence has words of a language that the rules know."""
     found = words(sentence)
     return bool(found) and any(word in _FUNCTION_WORDS for word in found)
 
@@ -348,7 +348,7 @@ def content_words(text: str) -> set[str]:
 
 
 def is_answered(request: str, message: str) -> bool:
-    """Tell whether a last message may answer a request: it does more than thank and say goodbye."""
+    """Return whether a last message may answer a request: it does more than thank and say goodbye."""
     text = plain(message).strip()
     said = _LEAVING.sub(" ", text)
     if is_question(text) or _PARTICLE.search(text) or _FRAGMENT.search(text):
@@ -376,7 +376,7 @@ def unanswered_part(request: str, message: str) -> str | None:
 
 
 def _is_confirmed(request: str, text: str, said: str) -> bool:
-    """Tell whether a message answers a question for a yes or no: it says more than thanks."""
+    """Return whether a message answers a question for a yes or no: it says more than thanks."""
     if _ASKS.search(request):
         return False
     if _CONFIRMS.search(text) and _is_status(request):
@@ -388,17 +388,17 @@ def _is_confirmed(request: str, text: str, said: str) -> bool:
 
 
 def _is_status(request: str) -> bool:
-    """Tell whether a question is for a yes or no about how things are, and not for a decision or a value."""
+    """Return whether a question is for a yes or no about how things are, and not for a decision or a value."""
     return is_question(request) and not _DECISION.search(request)
 
 
 def is_put_off(message: str) -> bool:
-    """Tell whether a message says that the answer comes later, or not at all."""
+    """Return whether a message says that the answer comes later, or not at all."""
     return _PUT_OFF.search(message) is not None
 
 
 def _is_accepted(text: str) -> bool:
-    """Tell whether a message approves of something, beyond thanks."""
+    """Return whether a message approves of something, beyond thanks."""
     if _APPROVED.search(text):
         return True
     without = re.sub(
@@ -413,7 +413,7 @@ def _is_accepted(text: str) -> bool:
 
 
 def _is_proposal(request: str) -> bool:
-    """Tell whether a request proposes something that a word of approval accepts."""
+    """Return whether a request proposes something that a word of approval accepts."""
     if _TAG.search(request) or _OPINION.search(request):
         return True
     if _ASKS.search(request):
@@ -422,12 +422,12 @@ def _is_proposal(request: str) -> bool:
 
 
 def is_declined(message: str) -> bool:
-    """Tell whether a message has words of somebody who does not tell a value."""
+    """Return whether a message has words of somebody who does not tell a value."""
     return _DECLINED.search(plain(message)) is not None
 
 
 def contains(words_: Sequence[str], part: Sequence[str]) -> bool:
-    """Tell whether the words of a part follow each other in a text."""
+    """Return whether the words of a part follow each other in a text."""
     size = len(part)
     return any(list(words_[at : at + size]) == list(part) for at in range(len(words_) - size + 1))
 

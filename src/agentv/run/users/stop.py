@@ -43,7 +43,7 @@ class StopCheck:
         return context is not None and (await await_result(evaluate(goal, context))).status == "pass"
 
     def is_limit_reached(self, conversation: ProviderResponse) -> bool:
-        """Tell whether a limit ends the conversation: the number of turns, or failed tool calls in a row."""
+        """Return whether a limit ends the conversation: the number of turns, or failed tool calls in a row."""
         return (
             len(conversation.turns) >= self.rules.max_turns
             or _errors_in_a_row(conversation) >= self.rules.max_tool_errors

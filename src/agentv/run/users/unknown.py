@@ -228,12 +228,12 @@ def _form_of(name: str) -> re.Pattern[str] | None:
 
 
 def _is_among(label: str, keys: Iterable[str]) -> bool:
-    """Tell whether a word is one of some words, or is put together with one as its last part: Kaufdatum."""
+    """Return whether a word is one of some words, or is put together with one as its last part: Kaufdatum."""
     return label in keys or any(len(key) > MIN_STEM and label.endswith(key) for key in keys)
 
 
 def _is_topic(name: str, fact: Fact, facts: dict[str, Fact], view: UserView) -> bool:
-    """Tell whether the agent's last question is about a fact."""
+    """Return whether the agent's last question is about a fact."""
     answers = [answer[-MAX_ASKED:] for _, answer in view.turns]
     if not answers:
         return False
@@ -269,7 +269,7 @@ def _asks_for(answer: str, name: str, fact: Fact, facts: dict[str, Fact]) -> boo
 
 
 def _shares_stem(labels: Iterable[str], asked: str) -> bool:
-    """Tell whether a question has a form of a word of a name."""
+    """Return whether a question has a form of a word of a name."""
     found = [_bare(word) for word in content_words(asked)]
     return any(
         # "no" is the beginning of many words.
@@ -294,7 +294,7 @@ def _tells_value(text: str, kind: FactType, known: KnownValues, heard: set[str],
 
 
 def _is_answer(part: str, heard: set[str]) -> bool:
-    """Tell whether a part of a message has the form of an answer that names something which was not mentioned yet."""
+    """Return whether a part of a message has the form of an answer that names something which was not mentioned yet."""
     part = part.strip(" .,;:!")
     new = content_words(part) - heard - _FILLERS
     if not new or _FOREIGN_SCRIPT.search(part) or _EVADED.search(part):
@@ -306,7 +306,7 @@ def _is_answer(part: str, heard: set[str]) -> bool:
 
 
 def _is_stated(text: str, name: str, heard: Iterable[str]) -> bool:
-    """Tell whether a message says what the fact is, by its name."""
+    """Return whether a message says what the fact is, by its name."""
     label = r"[\s_-]*".join(re.escape(word) for word in words(name.replace("_", " ")))
     is_told = r"(?:\s+\w+)?\s*(?:is|=|:|was|are|should\s+be|must\s+be)\s+(?P<value>[^.!?]+)"
     pattern = rf"\b(?:my|the|his|her|our|their|its)\s+{label}{is_told}"

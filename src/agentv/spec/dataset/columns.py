@@ -189,7 +189,7 @@ class RowFilter:
         self.kept = 0
 
     def keeps(self, columns: Columns, *, is_table: bool) -> bool:
-        """Tell whether the row becomes a case."""
+        """Return whether the row becomes a case."""
         kept = True
         for rule in self._rules:
             value = find_column(columns, rule.column)

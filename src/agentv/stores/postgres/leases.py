@@ -64,7 +64,7 @@ class ServerLeases:
         self._db.execute(RENEW, self._here)
 
     def is_lost(self) -> bool:
-        """Tell whether another process has ended our lease, and may have claimed our runs."""
+        """Return whether another process has ended our lease, and may have claimed our runs."""
         return self._db.execute("SELECT 1 FROM owners WHERE id = ?", (self._here.id,)).fetchone() is None
 
     def living(self) -> list[ProcessIdentity]:
@@ -112,7 +112,7 @@ class ServerLeases:
         return [Lease(ProcessIdentity(*row[:5]), row[5]) for row in rows]
 
     def _is_valid(self, lease: Lease) -> bool:
-        """Tell whether the lease of a process is valid; one of this machine must also be running."""
+        """Return whether the lease of a process is valid; one of this machine must also be running."""
         owner, here = lease.owner, self._here
         if owner.id == here.id:
             return True

@@ -37,7 +37,7 @@ def uptime() -> float:
 
 
 def is_alive(heartbeat: Heartbeat, here: ProcessIdentity, *, now: float | None = None) -> bool:
-    """Tell whether the lease of a process is valid: it runs, and its last heartbeat is recent."""
+    """Return whether the lease of a process is valid: it runs, and its last heartbeat is recent."""
     owner = heartbeat.owner
     if owner.id == here.id:
         return True
@@ -65,7 +65,7 @@ class LeaseTable:
         )
 
     def is_lost(self) -> bool:
-        """Tell whether another process has ended our lease, as after a suspend, and may have claimed our runs."""
+        """Return whether another process has ended our lease, as after a suspend, and may have claimed our runs."""
         return self._db.execute("SELECT 1 FROM owners WHERE id = ?", (self._here.id,)).fetchone() is None
 
     def heartbeats(self) -> list[Heartbeat]:
@@ -74,7 +74,7 @@ class LeaseTable:
         return [_heartbeat(*row) for row in rows]
 
     def is_valid(self, heartbeat: Heartbeat) -> bool:
-        """Tell whether the lease of this heartbeat is valid."""
+        """Return whether the lease of this heartbeat is valid."""
         return is_alive(heartbeat, self._here)
 
     def end(self, owner_id: str) -> None:

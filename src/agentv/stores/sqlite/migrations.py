@@ -55,7 +55,7 @@ def migrate(connection: sqlite3.Connection, name: str) -> None:
 
 
 def is_outdated(connection: sqlite3.Connection) -> bool:
-    """Tell whether the tables of a store are of an earlier version."""
+    """Return whether the tables of a store are of an earlier version."""
     return 0 < _version(connection) < len(migration_files())
 
 

@@ -157,7 +157,7 @@ class _Joiner:
         return places
 
     def _nothing_known(self) -> Iterator[Unread]:
-        """Yield one place if no reply of a model and no tool is there: the answer alone tells nothing about calls."""
+        """Yield one place if no reply of a model and no tool is there: the answer alone says nothing about calls."""
         spoke = any(draft.is_reply and draft.node and draft.node.kind == "model" for draft in self._drafts)
         if spoke or self._timeline.calls or any(node.kind == "tool" for node in self._nodes):
             return

@@ -62,7 +62,7 @@ export function plural(number, noun) {
 }
 
 /**
- * Say how many tool calls there were; `null` if the reply tells nothing about calls.
+ * Say how many tool calls there were; `null` if the reply says nothing about calls.
  * @param {number | null | undefined} calls
  * @param {boolean} [isLeast] there may be more
  */

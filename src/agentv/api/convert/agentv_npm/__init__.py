@@ -28,7 +28,7 @@ _OWN_TYPES = (
 
 
 def is_agentv(data: Any, path: Path) -> bool:
-    """Tell whether a document is an eval of AgentV."""
+    """Return whether a document is an eval of AgentV."""
     if not isinstance(data, Mapping):
         return False
     if "evalcases" in data or "defaultTest" in data:
@@ -48,7 +48,7 @@ def is_agentv(data: Any, path: Path) -> bool:
 
 
 def _has_own_head(data: Mapping[str, Any]) -> bool:
-    """Tell whether the keys of a file are AgentV's: a `name`, which no configuration of promptfoo has, or others."""
+    """Return whether the keys of a file are AgentV's: a `name`, which no configuration of promptfoo has, or others."""
     return bool(_OWN_KEYS & data.keys()) or (isinstance(data.get("name"), str) and "prompts" in data)
 
 

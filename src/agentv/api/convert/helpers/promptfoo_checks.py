@@ -224,7 +224,7 @@ def _is_number(value: Any) -> bool:
 
 def _calls(ctx: Any) -> list[Any]:
     if ctx.calls is None:
-        msg = "the reply tells nothing of tool calls"
+        msg = "the reply says nothing about tool calls"
         raise ValueError(msg)
     return list(ctx.calls)
 

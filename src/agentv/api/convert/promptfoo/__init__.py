@@ -17,7 +17,7 @@ _KEYS = {"prompts", "providers", "targets", "tests", "defaultTest", "scenarios",
 
 
 def is_promptfoo(data: Any, path: Path) -> bool:
-    """Tell whether a document is a configuration of promptfoo, or a result file that holds one."""
+    """Return whether a document is a configuration of promptfoo, or a result file that holds one."""
     if not isinstance(data, Mapping):
         return False
     if isinstance(data.get("config"), Mapping) and "results" in data:

@@ -92,7 +92,7 @@ class TurnSource(Struct, frozen=True):
 
 
 def uses_history(prompt: PromptSource) -> bool:
-    """Tell whether a prompt holds the answers to earlier tests."""
+    """Return whether a prompt holds the answers to earlier tests."""
     return _HISTORY in prompt.text or any(_HISTORY in str(message) for message in prompt.messages)
 
 

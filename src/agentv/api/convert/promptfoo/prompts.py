@@ -39,7 +39,7 @@ class PromptSource(Struct, frozen=True):
     """True for the one prompt of a configuration without prompts: it is the variable `prompt`."""
 
     def is_named(self, name: str) -> bool:
-        """Tell whether a test or a provider means this prompt; a name may end with `*`, and groups end with `:`."""
+        """Return whether a test or a provider means this prompt; a name may end with `*`, and groups end with `:`."""
         own = [value for value in (self.label, self.identifier, self.text) if value]
         if name.endswith("*"):
             return any(value.startswith(name[:-1]) for value in own)

@@ -229,7 +229,7 @@ class PromptfooSuite:
         return found[0] if found and all(each == found[0] for each in found) else None
 
     def _parses_json(self) -> bool:
-        """Tell whether providers hand over structured output as an object."""
+        """Return whether providers hand over structured output as an object."""
         for _, options in self._providers:
             config = options.get("config")
             wanted = config.get("response_format") if isinstance(config, Mapping) else None

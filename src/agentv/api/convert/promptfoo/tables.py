@@ -54,7 +54,7 @@ def make_dataset(  # noqa: PLR0913 - a table, and all that its rows are made of
 
 
 def _fits_a_template(table: TestTable, prompt: PromptSource, text: str, own: list[tuple[Any, Place]]) -> bool:
-    """Tell whether prompt and assertions name columns only, so that a template of ours fills them in."""
+    """Return whether prompt and assertions name columns only, so that a template of ours fills them in."""
     if prompt.reason or prompt.messages or not all(_COLUMN.fullmatch(name) for name in table.columns):
         return False
     names = names_in(text)

@@ -180,7 +180,7 @@ def _is_json(assertion: Assertion) -> dict[str, Any]:
 
 
 def _has_format(schema: Any) -> bool:
-    """Tell whether a schema has `format`, which promptfoo checks and our `json` does not."""
+    """Return whether a schema has `format`, which promptfoo checks and our `json` does not."""
     if isinstance(schema, Mapping):
         return isinstance(schema.get("format"), str) or any(map(_has_format, schema.values()))
     return isinstance(schema, list) and any(map(_has_format, schema))
