@@ -63,6 +63,7 @@ class InProcessCluster:
         self.private = private
         self.info = info
         self.names = {f"worker-{at}": 4 for at in range(workers)}
+        self.hosts: list[Host] = []
 
     def is_private(self, worker: str = "") -> bool:
         return self.private or not worker
@@ -75,7 +76,9 @@ class InProcessCluster:
 
     async def start(self, worker: str, lease_s: float) -> InProcessHost:
         del worker
-        return InProcessHost(lease_s, self.info)
+        found = InProcessHost(lease_s, self.info)
+        self.hosts.append(found.host)
+        return found
 
     async def close(self) -> None:
         pass
@@ -214,6 +217,44 @@ def test_a_worker_that_ends_while_it_starts_keeps_no_other_from_running(tmp_path
 
     with pytest.raises(ExecutorError, match="worker worker-0 cannot be used: ConnectionError: killed"):
         asyncio.run(run())
+
+
+def test_a_target_that_takes_longer_to_open_than_the_lease_can_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator, "LEASE_S", 0.4)
+    monkeypatch.setattr(coordinator, "BEAT_S", 0.1)
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(1.2)\ndef answer(prompt):\n    return 'ready'\n")
+
+    async def run() -> None:
+        async with opened(tmp_path, function="./slow.py:answer") as executor:
+            assert (await RemoteSession(executor, "e\tagent").invoke(request("hello"))).text == "ready"
+
+    asyncio.run(run())
+
+
+def test_a_request_is_not_blamed_for_a_worker_whose_lease_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator, "BEAT_S", 0.1)
+
+    async def run() -> None:
+        cluster = InProcessCluster()
+        async with opened(tmp_path, cluster) as executor:
+            session = RemoteSession(executor, "e\tagent")
+            for _ in range(coordinator.MAX_DEATHS + 1):
+                ending = asyncio.ensure_future(cluster.hosts[-1].close())
+                await asyncio.sleep(0)  # it has begun to end, and no heartbeat has seen it
+                error = (await session.invoke(request("hello"))).error
+                assert error is not None
+                assert (error.code, error.retryable) == (WORKER_LOST, True)
+                async with asyncio.timeout(10):
+                    while not executor.workers:  # noqa: ASYNC110 - the heartbeat sets no event
+                        await asyncio.sleep(0.05)
+                await ending
+            assert (await session.invoke(request("hello"))).success
+
+    asyncio.run(run())
 
 
 def test_requests_that_wait_end_when_the_engine_is_lost_after_its_workers(

@@ -148,14 +148,27 @@ class ClusterExecutor:
             async with asyncio.timeout(START_S):
                 host = await self._cluster.start(worker, LEASE_S)
                 member = Member(worker, host, decode(await host.call("hello"), type=HostInfo), slots)
-                await self._equip(member)
+                lease = asyncio.ensure_future(self._keep_lease(member))  # targets may take long to open
+                try:
+                    await self._equip(member)
+                finally:
+                    lease.cancel()
         except ExecutorError:
             raise
+        except TimeoutError as error:
+            msg = f"worker {worker} cannot be used: its targets were not open within {START_S:g} s"
+            raise _UnusableWorkerError(msg) from error
         except Exception as error:
             msg = f"worker {worker} cannot be used: {type(error).__name__}: {error}"
             raise _UnusableWorkerError(msg) from error
         self._members[worker] = member
         self._wake()
+
+    async def _keep_lease(self, member: Member) -> None:
+        with suppress(_WorkerLostError):
+            while True:
+                await member.call("beat")
+                await asyncio.sleep(BEAT_S)
 
     async def _equip(self, member: Member) -> None:
         """Check the versions of a worker, send it the projects, and open all targets there."""
@@ -349,6 +362,9 @@ class ClusterExecutor:
         except _WorkerLostError:
             self._drop(member)
             raise
+        if reply.is_closed:  # its lease has ended: no request is to blame
+            self._drop(member)
+            raise _WorkerLostError
         self._release(member)
         if not reply.lost and (reply.token != token or len(reply.responses) != count):
             wrong = failure("protocol", "the worker replied to another task")

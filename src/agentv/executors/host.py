@@ -18,7 +18,6 @@ import zipfile
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from msgspec import Struct
@@ -81,6 +80,8 @@ class Reply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Reason, if the child process ended before it replied."""
     process: str = ""
     """Child process that replied."""
+    is_closed: bool = False
+    """`True` if the host has ended, so that no request is to blame."""
 
 
 class HostInfo(Struct, frozen=True, kw_only=True):
@@ -202,7 +203,7 @@ class Host:
 
     def __init__(self, lease_s: float) -> None:
         self._lease_s = lease_s
-        self._renewed = monotonic()
+        self._is_renewed = False
         self._jobs: dict[str, bytes] = {}
         self._child: Child | None = None
         self._extra: set[Child] = set()
@@ -248,7 +249,7 @@ class Host:
             return await child.send("invoke", token, data)
         except (OSError, ConnectionError) as error:
             self._own.pop(task.conversation_id, None)
-            return encode(Reply(token=token, lost=str(error)))
+            return encode(Reply(token=token, lost=str(error), is_closed=self._is_closed))
         finally:
             self._tasks.pop(token, None)
             if child is not None and task.alone and not task.conversation_id:
@@ -281,7 +282,7 @@ class Host:
 
     async def beat(self) -> bytes:
         """Renew the lease."""
-        self._renewed = monotonic()
+        self._is_renewed = True
         return b"closed" if self._is_closed else b""
 
     async def close(self) -> bytes:
@@ -294,8 +295,12 @@ class Host:
         return b""
 
     async def _watch_lease(self) -> None:
-        while monotonic() - self._renewed < self._lease_s:  # noqa: ASYNC110 - a clock sets no event
-            await asyncio.sleep(min(1.0, self._lease_s / 4))
+        """End the host when the lease does: time in which this process stood still is no part of it."""
+        left, step = self._lease_s, min(1.0, self._lease_s / 4)
+        while left > 0:
+            await asyncio.sleep(step)
+            left = self._lease_s if self._is_renewed else left - step
+            self._is_renewed = False
         await self.close()
 
     async def _main_child(self) -> Child:
