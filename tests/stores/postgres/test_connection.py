@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -93,6 +94,21 @@ class TestAddresses:
         assert list(KIND.hosts(address)) == ["db.example", "other.example"]
         assert list(KIND.secrets("postgresql://db/team?password=a+b%2Bc")) == ["a+b+c", "a+b%2Bc", "a%2Bb%2Bc"]
 
+    def test_passwords_in_files_of_libpq_are_known_without_a_connection(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        passwords, services = tmp_path / "pgpass", tmp_path / "services"
+        passwords.write_text("db.invalid:5432:team:me:of a file\n")
+        passwords.chmod(0o600)
+        services.write_text("[ours]\nhost=db.invalid\ndbname=team\nuser=me\npassword=of-a-service\n")
+        monkeypatch.setenv("PGPASSFILE", str(passwords))
+        monkeypatch.setenv("PGSERVICEFILE", str(services))
+        monkeypatch.delenv("PGPASSWORD", raising=False)
+        assert list(KIND.secrets("postgresql://me@db.invalid/team")) == ["of a file", "of%20a%20file"]
+        assert list(KIND.secrets("postgresql:///?service=ours")) == ["of-a-service"]
+        assert list(KIND.secrets("postgresql:///?service=missing")) == []
+        assert list(KIND.hosts("postgresql://db/?service=ours")) == ["db", "service:ours"]
+
     def test_a_percent_sign_in_a_password_is_explained(self) -> None:
         with pytest.raises(StoreError, match="% in a password are written as %2F %3F %40 %25"):
             parse_address("postgresql://me:100%@db/team")
@@ -162,6 +178,10 @@ class TestPrivileges:
         assert store.write(NAME, [], [saved("a")])[1] == {"a"}
         store.delete([NAME])
         store.close()
+
+    def test_a_role_that_may_not_use_an_empty_schema_is_told_so(self, as_role: Callable[[str, str], str]) -> None:
+        with pytest.raises(StoreError, match="the role may not use this schema"):
+            PostgresStore(as_role("stranger", "DROP SCHEMA {schema} CASCADE;CREATE SCHEMA {schema}"))
 
     def test_a_reader_can_list_and_is_told_that_it_may_not_write(
         self, address: str, as_role: Callable[[str, str], str]
@@ -273,6 +293,14 @@ class TestPoolers:
         assert list(untouched.executions(limit=5)) == []
         direct.close()
         untouched.close()
+
+    def test_one_that_pools_statements_is_refused(self, postgres_server: PostgresServer) -> None:
+        store = PostgresStore(postgres_server.address())
+        refused = "transaction blocks not allowed in statement pooling mode"
+        with pytest.raises(StoreError, match="the connection pooler must pool sessions or transactions"):  # noqa: SIM117 - of the store
+            with store.translate_errors():
+                raise psycopg.errors.ProtocolViolation(refused)
+        store.close()
 
 
 class TestLoss:

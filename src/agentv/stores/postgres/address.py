@@ -7,8 +7,9 @@ from math import isfinite
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from psycopg import ProgrammingError
+from psycopg import Error, ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import PGconn
 
 from agentv.errors import StoreError
 
@@ -53,7 +54,7 @@ class ServerAddress(NamedTuple):
     secrets: tuple[str, ...]
     """Passwords in the address, which no message may show."""
     hosts: tuple[str, ...]
-    """Hosts, or folders of sockets, that it leads to."""
+    """Hosts, folders of sockets and services that it leads to."""
 
     def redact(self, text: str) -> str:
         """Return a text without passwords."""
@@ -104,15 +105,21 @@ def parse_address(address: str) -> ServerAddress:
     # A program that prints the address prints a password as it is written there.
     secrets = tuple(dict.fromkeys(filter(None, [*plain, *written, *[quote(each, safe="") for each in plain]])))
     conninfo = make_conninfo("", **{**DEFAULTS, **parameters})
-    hosts = ",".join(parameters.get(name, "") for name in ("host", "hostaddr")).split(",")
-    return ServerAddress(
-        name,
-        conninfo,
-        schema,
-        reconnect_s,
-        secrets,
-        tuple([host for host in hosts if host]) or ("localhost",),
-    )
+    hosts = [host for name in ("host", "hostaddr") for host in parameters.get(name, "").split(",") if host]
+    if "service" in parameters:  # a file says where it is
+        hosts.append(f"service:{parameters['service']}")
+    return ServerAddress(name, conninfo, schema, reconnect_s, secrets, tuple(hosts) or ("localhost",))
+
+
+def find_secrets(address: str) -> tuple[str, ...]:
+    """Return the passwords of an address, and the one that libpq reads from a password file or a service file."""
+    parsed = parse_address(address)
+    try:
+        # libpq reads its files, and refuses the last parameter before it connects.
+        found = PGconn.connect_start(make_conninfo(parsed.conninfo, sslmode="none").encode()).password.decode()
+    except (Error, ValueError):
+        found = ""
+    return tuple(dict.fromkeys(filter(None, (*parsed.secrets, found, quote(found, safe="")))))
 
 
 def _parse_seconds(text: str, name: str) -> float:

@@ -312,6 +312,8 @@ class ServerConnection(StoreConnection):
 
     def _explain(self, error: psycopg.Error) -> str:
         text = self._text(error)
+        if "statement pooling" in text:
+            return f"the connection pooler must pool sessions or transactions, `pool_mode` of PgBouncer ({text})"
         for kind, explanation in _EXPLANATIONS:
             if isinstance(error, kind):
                 return f"{explanation} ({text})"
@@ -331,6 +333,10 @@ class ServerConnection(StoreConnection):
 
 _EXPLANATIONS: tuple[tuple[type[psycopg.Error] | tuple[type[psycopg.Error], ...], str], ...] = (
     (errors.InsufficientPrivilege, "the role lacks a privilege: ask its owner for it, or name another role"),
+    (
+        errors.InvalidSchemaName,
+        "the role may not use this schema: ask its owner to grant USAGE on it",
+    ),
     (errors.DiskFull, "the disk of the server is full. What was finished before is in it; make room and resume"),
     (errors.TooManyConnections, "the server has no free connection; try again, or raise its `max_connections`"),
     (errors.ReadOnlySqlTransaction, "the server is read-only, as a standby is: name the primary server"),
