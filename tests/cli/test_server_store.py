@@ -3,6 +3,8 @@
 import json
 import shutil
 
+import pytest
+
 from tests.cli.test_resume import asked, witness
 from tests.support.command import DEADLINE_S, Command, calls, cases, mocked, program, statuses, wait_for
 from tests.support.postgres import PASSWORD, PostgresServer, temporary_server
@@ -100,6 +102,33 @@ def test_the_password_is_in_no_output_and_in_no_row(run: Command, postgres_serve
     assert run("runs", "list").err.strip() == (
         "`store` of the project needs the environment variable TEAM_STORE, which is not set"
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["eval", "ADDRESS"],
+        ["eval", "ADDRESS", "--json"],
+        ["eval", "a.eval.yaml", "--resume", "ADDRESS"],
+        ["compare", "ADDRESS", "last"],
+        ["executions", "list", "ADDRESS"],
+        ["runs", "import", "ADDRESS", "--json"],
+    ],
+)
+def test_an_address_at_a_wrong_place_is_shown_without_its_password(run: Command, words: list[str]) -> None:
+    run.write("agentv.yaml", {})
+    address = "postgresql://me:p%40ss@w0rd@db.example/evals"
+    done = run(*[word.replace("ADDRESS", address) for word in words])
+    assert done.code == 2
+    assert "ss@w0rd" not in done.out + done.err
+
+
+def test_a_server_that_cannot_be_reached_has_the_exit_code_of_errors(run: Command) -> None:
+    address = "postgresql://me@127.0.0.1:1/evals"
+    run.write("agentv.yaml", {})
+    for words in (["eval", "--resume", "last"], ["view"], ["runs", "list"]):
+        done = run(*words, "--store", address)
+        assert (done.code, done.err.count("no connection")) == (3, 1), words
 
 
 def test_a_project_that_is_not_trusted_may_not_choose_a_server(server_run: Command) -> None:

@@ -21,7 +21,7 @@ from agentv.api.untrusted import Permissions, check_untrusted_store
 from agentv.cli.interrupts import handled_interrupts
 from agentv.cli.options import choose_executor, load_env_file
 from agentv.cli.outputs import annotate, make_printer, open_github_reporters, open_outputs, print_json
-from agentv.cli.problems import exit_with_problems, fail_usage, report_abort
+from agentv.cli.problems import exit_with_problems, fail_error, fail_usage, report_abort
 from agentv.cli.store_session import (
     find_resumable,
     given_location,
@@ -31,7 +31,7 @@ from agentv.cli.store_session import (
     with_judge_cache,
 )
 from agentv.cli.watch import watch, watch_conflict
-from agentv.errors import AgentVError, SpecError
+from agentv.errors import AgentVError, SpecError, StoreConnectionError
 from agentv.exit_codes import ExitCode
 from agentv.process.orphans import end_own_children, mark_own_children
 from agentv.providers.python.printing import set_display
@@ -103,6 +103,8 @@ def _find_resumable(args: EvalArgs) -> ResumePlan:
         fail_usage("--resume continues an execution of the run store: it cannot be combined with --watch or --no-store")
     try:
         return find_resumable(args)
+    except StoreConnectionError as error:
+        fail_error(str(error))
     except AgentVError as error:
         fail_usage(str(error))
 

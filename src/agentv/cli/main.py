@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from agentv import __version__
-from agentv.cli.problems import print_error, print_problems, redirect_to_devnull
+from agentv.cli.problems import hide_passwords, print_error, print_problems, redirect_to_devnull
 from agentv.errors import AgentVError
 from agentv.exit_codes import ExitCode
 from agentv.other_tools import command_meant
@@ -126,6 +126,7 @@ def main(prog_name: str = "agentv") -> None:
     try:
         sys.exit(group(prog_name=prog_name, standalone_mode=False) or ExitCode.OK)
     except click.ClickException as error:
+        vars(error)["message"] = hide_passwords(error.message)  # `Final` for type checkers
         with error.ctx.scope(cleanup=False) if isinstance(error, click.UsageError) and error.ctx else nullcontext():
             _print_json(error.format_message(), error.exit_code)
         try:

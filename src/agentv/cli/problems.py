@@ -60,6 +60,8 @@ FIX = re.compile(
 )
 """The part of a message that says how to correct the mistake."""
 EXPECTED = re.compile(r"expected (.*?)(?:[,;] got .*)?$", re.DOTALL)
+_ADDRESS = re.compile(r"\b(postgres(?:ql)?:/+[^\s/:@]*):[^\s\"]*@")
+"""The beginning of the address of a store, up to the end of its password."""
 
 
 def report_abort(error: AgentVError, resume_command: str | None = None, *, has_begun: bool = True) -> ExitCode:
@@ -103,7 +105,7 @@ def print_problems(problems: Iterable[Problem | str], code: int = ExitCode.USAGE
         "errors": [problem_data(problem) for problem in entries],
     }
     try:
-        click.echo(dump_json(summary))
+        click.echo(hide_passwords(dump_json(summary).decode()))
     except OSError:  # the exit code says the same
         redirect_to_devnull(sys.stdout)
 
@@ -174,9 +176,14 @@ def print_error(message: str) -> None:
     _print("\n".join(map(clean, message.split("\n"))))
 
 
+def hide_passwords(text: str) -> str:
+    """Return a text without passwords in addresses of stores, which a message quotes if they are at a wrong place."""
+    return _ADDRESS.sub(r"\1:***@", text)
+
+
 def _print(text: str) -> None:
     try:
-        click.echo(text, err=True)
+        click.echo(hide_passwords(text), err=True)
     except OSError:  # the exit code still counts
         redirect_to_devnull(sys.stderr)
 

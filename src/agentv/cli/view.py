@@ -14,8 +14,8 @@ from aiohttp import web
 from agentv.api.store_files import named_store, open_existing_store
 from agentv.cli.options import STORE
 from agentv.cli.outputs import print_json
-from agentv.cli.problems import fail_usage
-from agentv.errors import AgentVError
+from agentv.cli.problems import fail_error, fail_usage
+from agentv.errors import AgentVError, StoreConnectionError
 from agentv.web.protection import Protection, is_loopback
 from agentv.web.server import Viewer
 
@@ -47,6 +47,8 @@ def command(  # noqa: PLR0913 - one for each option
     try:
         location = named_store(store)
         open_existing_store(location).close()
+    except StoreConnectionError as error:
+        fail_error(str(error))
     except AgentVError as error:
         fail_usage(str(error))
     protection = Protection(host, allow_host, token)

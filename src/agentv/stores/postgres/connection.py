@@ -327,7 +327,7 @@ class ServerConnection(StoreConnection):
         # Of several hosts, each failure is listed behind these words, and the last one also before them.
         text = text.rpartition("All failures were:")[2]
         return self.address.redact(
-            "; ".join(line.strip(" -").rstrip(".?") for line in text.splitlines() if line.strip(" -"))
+            "; ".join(line.strip(" -\t").rstrip(".?") for line in text.splitlines() if line.strip(" -\t"))
         )
 
 
