@@ -75,6 +75,15 @@ class TestPages:
         assert page.evaluate(name, {"paths": [".", "b.eval.yaml"], "folder": "/home/shop"}) == "shop b.eval.yaml"
         assert page.evaluate(name, {"paths": ["."], "folder": None}) == "."
 
+    def test_numbers_are_shown_with_their_units(self, watched: Watched, viewer: Served) -> None:
+        page = watched.open(viewer.address)
+        show = (
+            "async ([name, values]) => { const all = await import('/static/format.js'); return values.map(all[name]); }"
+        )
+        times = page.evaluate(show, ["duration", [0.4, 999.7, 1_000, 59_970, 119_900, 3_600_000, 9e9]])
+        assert times == ["0.40 ms", "1.00 s", "1.00 s", "1 min 0 s", "2 min 0 s", "1 h 0 min", "2,500 h 0 min"]
+        assert page.evaluate(show, ["cost", [0.00123, 0.5, 12345.6]]) == ["$0.0012", "$0.500", "$12,345.60"]
+
     def test_failures_are_grouped_and_lead_to_their_runs(self, watched: Watched, viewer: Served) -> None:
         page = watched.open(f"{viewer.address}#/executions/last")
         page.wait_for_selector(".groups")

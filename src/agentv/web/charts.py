@@ -33,7 +33,7 @@ def histograms(runs: list[RunNumbers]) -> list[dict[str, Any]]:
         values = {verdict: sorted(_known(map(itemgetter(at), some))) for verdict, some in by_verdict.items()}
         reported = sum(map(len, values.values()))
         if reported:
-            histogram = _histogram(values, is_score=name == "score")
+            histogram = _histogram(values, name)
             charts.append({"name": name, "unit": unit, "missing": measured - reported, **histogram})
     return charts
 
@@ -42,15 +42,18 @@ def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _histogram(values: dict[str, list[float]], *, is_score: bool) -> dict[str, Any]:
+def _histogram(values: dict[str, list[float]], name: str) -> dict[str, Any]:
     ordered = sorted(chain.from_iterable(values.values()))
-    edges = [at / 10 for at in range(11)] if is_score else _edges(ordered)
+    edges = [at / 10 for at in range(11)] if name == "score" else _edges(ordered)
+    # The time until a run was given up is a limit of ours, not a latency of the agent.
+    times = sorted([*values["pass"], *values["fail"]]) if name == "latency_ms" and values["error"] else []
+    typical = times or ordered
     counts = {verdict: _count(some, edges) for verdict, some in values.items()}
     bins = [
         {"from": low, "to": high, **{verdict: counts[verdict][at] for verdict in VERDICTS}}
         for at, (low, high) in enumerate(pairwise(edges))
     ]
-    return {"bins": bins, "median": _quantile(ordered, 0.5), "p95": _quantile(ordered, 0.95), "max": ordered[-1]}
+    return {"bins": bins, "median": _quantile(typical, 0.5), "p95": _quantile(typical, 0.95), "max": ordered[-1]}
 
 
 def _edges(ordered: list[float]) -> list[float]:

@@ -82,6 +82,8 @@ export function trend(name, points) {
 export function rateBar(counts) {
   const { pass_rate: rate, pass_rate_interval: interval, passed, failed, errors } = counts;
   const total = Math.max(1, passed + failed + errors);
+  // The interval is one of the runs that were measured, as the pass rate is: it stands around the end of their part.
+  const measured = ((passed + failed) / total) * 100;
   const text = rate === null ? "nothing measured" : `${percent(rate)} passed, 95 % interval ${intervalText(interval)}; ${count(passed)} passed, ${count(failed)} failed, ${count(errors)} errors`;
   const part = (/** @type {string} */ name, /** @type {number} */ from, /** @type {number} */ size) => svg("rect", { x: (from / total) * 100, y: 3, width: (size / total) * 100, height: 6, class: `bar-${name}` });
   return svg(
@@ -92,7 +94,7 @@ export function rateBar(counts) {
     part("pass", 0, passed),
     part("fail", passed, failed),
     part("error", passed + failed, errors),
-    interval ? svg("line", { x1: interval[0] * 100, x2: interval[1] * 100, y1: 11, y2: 11, class: "rate-interval" }) : null,
+    interval ? svg("line", { x1: interval[0] * measured, x2: interval[1] * measured, y1: 11, y2: 11, class: "rate-interval" }) : null,
   );
 }
 

@@ -21,9 +21,11 @@ export function duration(milliseconds) {
   if (milliseconds === null || milliseconds === undefined) return NONE;
   if (milliseconds === 0) return "0 ms";
   if (milliseconds < 1) return `${milliseconds.toFixed(2)} ms`;
-  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
-  if (milliseconds < 60_000) return `${(milliseconds / 1000).toFixed(milliseconds < 10_000 ? 2 : 1)} s`;
-  return `${Math.floor(milliseconds / 60_000)} min ${Math.round((milliseconds % 60_000) / 1000)} s`;
+  if (milliseconds < 999.5) return `${Math.round(milliseconds)} ms`;
+  if (milliseconds < 59_950) return `${(milliseconds / 1000).toFixed(milliseconds < 9_995 ? 2 : 1)} s`;
+  const seconds = Math.round(milliseconds / 1000);
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${count(Math.floor(seconds / 3600))} h ${Math.floor((seconds % 3600) / 60)} min`;
 }
 
 /** @param {number | null | undefined} value */
@@ -35,7 +37,9 @@ export function count(value) {
 export function cost(dollars) {
   if (dollars === null || dollars === undefined) return NONE;
   if (dollars === 0) return "$0";
-  return dollars < 0.01 ? `$${dollars.toPrecision(2)}` : `$${dollars.toFixed(dollars < 1 ? 3 : 2)}`;
+  if (dollars < 0.01) return `$${dollars.toPrecision(2)}`;
+  const digits = dollars < 1 ? 3 : 2;
+  return `$${dollars.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
 }
 
 /** @param {number | null | undefined} value */

@@ -26,7 +26,9 @@ export function histograms(runs, status) {
     const values = known.map((run) => ({ value: Number(pick(run)), status: status(run) })).sort((a, b) => a.value - b.value);
     const ordered = values.map((each) => each.value);
     const edges = name === "score" ? Array.from({ length: 11 }, (_, at) => at / 10) : binEdges(ordered);
-    charts.push({ name, unit, missing: measured.length - known.length, bins: countBins(values, edges), median: quantile(ordered, 0.5), p95: quantile(ordered, 0.95), max: ordered[ordered.length - 1] });
+    const times = name === "latency_ms" ? values.filter((each) => each.status !== "error").map((each) => each.value) : [];
+    const typical = times.length ? times : ordered;
+    charts.push({ name, unit, missing: measured.length - known.length, bins: countBins(values, edges), median: quantile(typical, 0.5), p95: quantile(typical, 0.95), max: ordered[ordered.length - 1] });
   }
   return charts;
 }
