@@ -20,7 +20,7 @@ from tests.support.viewer_server import Served, serve
 MISSING = "missing call: ask_approval"
 HOSTILE = (
     "<img src=x onerror=alert(1)><script>alert(2)</script>\u2028<svg onload=alert(3)>"
-    "<a href='javascript:alert(4)'>x</a><link rel=stylesheet href='http://evil.example/x.css'>]]>--></script>{{7*7}}\x1b[31m"
+    "<a href='javascript:alert(4)'>x</a><link rel=stylesheet href='http://evil.example/x.css'>]]>--></script>{{7*7}}\x1b[31m\u202eturned\u2066"
 )
 
 
@@ -531,7 +531,12 @@ class TestHostileTexts:
         for _ in range(3):
             page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
             page.wait_for_timeout(50)
-        assert "<script>alert(2)</script>" in page.inner_text("main")
+        text = page.inner_text("main")
+        assert "<script>alert(2)</script>" in text
+        assert "⟨U+001B⟩[31m⟨U+202E⟩turned⟨U+2066⟩" in text
+        assert not re.search("[\x1b\u202a-\u202e\u2066-\u2069]", text)
+        page.set_viewport_size({"width": 400, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
         assert page.locator("main img, main script, main link, main iframe, main a[href^='javascript']").count() == 0
 
 

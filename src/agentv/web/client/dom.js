@@ -49,8 +49,18 @@ function setAttributes(element, attributes) {
 function append(element, children) {
   for (const child of /** @type {Child[]} */ (children.flat(Infinity))) {
     if (child === null || child === undefined || child === false) continue;
-    element.append(child instanceof Node ? child : document.createTextNode(String(child)));
+    element.append(child instanceof Node ? child : document.createTextNode(visibleText(String(child))));
   }
+}
+
+const INVISIBLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
+/**
+ * Return a text in which control characters are written out: they could hide or turn the text beside them.
+ * @param {string} text
+ */
+export function visibleText(text) {
+  return text.replace(INVISIBLE, (each) => `⟨U+${each.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
 /**

@@ -134,9 +134,12 @@ async function copyText(button, text, name) {
     announce("Copied");
     setTimeout(() => { button.textContent = name; }, 1500);
   } catch {
-    const area = h("textarea", { class: "copy-area", rows: "8", readonly: true, "aria-label": "Text to copy" }, text);
+    const area = h("textarea", { class: "copy-area", rows: "8", readonly: true, "aria-label": "Text to copy" });
     button.closest(".toolbar")?.append(area);
-    if (area instanceof HTMLTextAreaElement) area.select();
+    if (area instanceof HTMLTextAreaElement) {
+      area.value = text;
+      area.select();
+    }
   }
 }
 
