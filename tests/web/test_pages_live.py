@@ -102,6 +102,32 @@ class TestPages:
         assert page.locator(".cases-table .row").count() == 1
         assert page.input_value("#search") == "refund-2"
 
+    def test_a_search_in_transcripts_lists_runs_and_counts_nothing(self, watched: Watched, viewer: Served) -> None:
+        page = watched.open(f"{viewer.address}#/executions/last?view=cases&text=one+moment&transcripts=true")
+        page.wait_for_selector(".runs-table .row")
+        # 18 of 20 runs called a tool after that sentence.
+        assert page.inner_text(".toolbar span") == "18 runs"
+        assert page.locator(".chart, .groups").count() == 0
+        assert page.is_disabled("button:text-is('Cases')")
+        page.click("text=Clear")
+        page.wait_for_selector(".chart")
+
+    def test_targets_of_later_cases_have_a_column(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        check = [{"type": "contains", "value": "x"}]
+        for name, cases in (("a", 210), ("b", 3)):
+            data = {
+                "targets": [{"name": f"target-{name}", "provider": "mock"}],
+                "cases": [{"id": f"{name}{at}", "input": "x", "evaluators": check} for at in range(cases)],
+            }
+            run.write(f"{name}.eval.yaml", data)
+        assert in_thread(run, "eval", ".").code == 0
+        with serve(store_file(run)) as viewer:
+            page = watched.open(f"{viewer.address}#/executions/last?view=cases")
+            last = "document.querySelector('.cases-table .row:last-child').textContent"
+            wait_until(page, f"scrollTo(0, document.body.scrollHeight), {last} === 'b2\u2013passed'")
+            assert page.inner_text(".cases-table .row-head").split() == ["case", "target-a", "target-b"]
+
     def test_charts_have_a_text_alternative(self, watched: Watched, viewer: Served) -> None:
         page = watched.open(f"{viewer.address}#/executions/last")
         page.wait_for_selector(".chart svg")
@@ -459,6 +485,21 @@ class TestLive:
             store.close()
             page.wait_for_selector(".runs-table:not([data-old])")
             assert page.evaluate(place) == before
+
+    def test_rows_that_were_loaded_by_scrolling_stay_and_change(self, watched: Watched, tmp_path: Path) -> None:
+        run = command_in(tmp_path)
+        check = [{"type": "contains", "value": "x"}]
+        cases = [{"id": f"c{at:03}", "input": "x", "evaluators": check} for at in range(260)]
+        name = write_store(run, data={"targets": [{"name": "echo", "provider": "mock"}], "cases": cases})
+        with serve(store_file(run)) as viewer:
+            page = watched.open(f"{viewer.address}#/executions/{name}?view=runs")
+            last = "document.querySelector('.runs-table .row:last-child').textContent"
+            wait_until(page, f"scrollTo(0, document.body.scrollHeight), {last}.includes('c259')")
+            store = open_store(run)
+            store.set_label(name, [row.key for row in store.runs(name)][259], RunLabel(label="fail"))
+            store.close()
+            wait_until(page, f"{last}.includes('labelled fail')")
+            assert page.inner_text(".toolbar span") == "260 runs"
 
     def test_a_store_that_goes_away_is_named_and_the_page_stays(self, browser: Any, tmp_path: Path) -> None:
         run = command_in(tmp_path)

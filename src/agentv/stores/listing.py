@@ -207,7 +207,7 @@ class ListingQueries(StoreQueries):
     def finished_state(self, execution_id: str) -> str | None:
         """Return a text that changes with the runs and the labels of a finished execution; `None` if it is not."""
         query = f"""
-            SELECT completed_at, checksum,
+            SELECT completed_at, seq, checksum,
                 (SELECT count(*) FROM runs WHERE execution = executions.seq AND superseded = 0),
                 (SELECT count(*) || ' ' || coalesce(max(labels.updated_at), '')
                     FROM labels {self.ordered_join} runs ON run = runs.seq WHERE execution = executions.seq)

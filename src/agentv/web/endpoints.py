@@ -108,8 +108,9 @@ FILTERS = (
     Parameter("label", "Verdict of a person.", {"type": "string", "enum": list(get_args(HumanVerdict))}),
     Parameter("flaky", "Only cases that both passed and failed.", FLAG),
     Parameter("text", "Part of the id, the input, the answer or a miss."),
-    Parameter("transcripts", "Search `text` in stored replies, too.", FLAG),
 )
+TRANSCRIPTS = Parameter("transcripts", "Search `text` in stored replies, too.", FLAG)
+"""Only of the list: such a search reads as far as its time allows, so that nothing can be counted."""
 
 
 def _filter(args: Args) -> RunFilter:
@@ -252,7 +253,7 @@ ENDPOINTS = (
     Endpoint(path=_OF, doc="Return an execution with its summary.", answer=_execution,
              parameters=(EXECUTION,), schema="Execution"),
     Endpoint(path=f"{_OF}/runs", doc="List runs of an execution, without payloads.", answer=_runs,
-             parameters=(EXECUTION, *FILTERS, SORT, ORDER, LIMIT, CURSOR), schema="Runs"),
+             parameters=(EXECUTION, *FILTERS, TRANSCRIPTS, SORT, ORDER, LIMIT, CURSOR), schema="Runs"),
     Endpoint(path=f"{_OF}/cases", doc="Return the outcomes of cases by target and persona.", answer=_cases,
              parameters=(EXECUTION, *FILTERS, LIMIT, CURSOR), schema="Cases", is_kept=True),
     Endpoint(path=f"{_OF}/facets", doc="Return the values that runs can be filtered by.", answer=_facets,

@@ -8,6 +8,8 @@ import { FileSource } from "./file_source.js";
 import { runPage } from "./run_page.js";
 
 const POLL_MS = 1000;
+/** The viewer rests this many times as long as its answers took, so that it takes little of an execution under way. */
+const REST = 4;
 const KEYS = [["j / k", "next / previous item"], ["Enter", "open it"], ["/", "search"], ["f", "failures only"], ["u", "one level up"], ["?", "this help"], ["Esc", "close, or leave the search"]];
 
 class App {
@@ -116,6 +118,7 @@ class App {
 
   /** Look for changes of the store, also by other processes. */
   async poll() {
+    const start = performance.now();
     try {
       const token = await this.source.changes();
       const isNew = token !== this.token && this.token !== "";
@@ -130,7 +133,7 @@ class App {
       fill(this.problem, error instanceof Error ? error.message : String(error));
       if (!this.problem.isConnected) this.main.prepend(this.problem);
     }
-    setTimeout(() => this.poll(), POLL_MS);
+    setTimeout(() => this.poll(), Math.max(POLL_MS, REST * (performance.now() - start)));
   }
 
   /** @param {KeyboardEvent} event */

@@ -10,6 +10,9 @@ const FILTER_NAMES = ["status", "target", "persona", "tool", "tag", "evaluator",
 const SORTS = [["position", "plan order"], ["case", "case"], ["status", "outcome"], ["score", "score"], ["latency", "latency"], ["tokens", "tokens"], ["cost", "cost"], ["target", "target"]];
 const TYPING_MS = 200;
 const PAGE = 200;
+const MAX_PAGE = 500;
+/** Rows that are loaded again when the store changes. */
+const MAX_UPDATED = 2000;
 
 /**
  * @param {any} app
@@ -56,6 +59,16 @@ class ExecutionPage {
     this.token = "";
   }
 
+  /** A search in transcripts finds runs one after the other: nothing can be counted of them. */
+  get isDeep() {
+    return Boolean(this.where.transcripts && this.where.text);
+  }
+
+  /** Conditions without that of a search in transcripts. */
+  get indexed() {
+    return { ...this.where, transcripts: "" };
+  }
+
   async open() {
     this.app.show(this.head, this.failures, this.charts, this.filters, h("div", { class: "toolbar" }, this.total), this.table);
     this.drawHead();
@@ -64,6 +77,7 @@ class ExecutionPage {
     this.facets = facets;
     this.evaluators = evaluators.evaluators;
     if (!this.view) this.view = facets.targets.length > 1 || facets.personas.length > 1 ? "cases" : "runs";
+    if (this.isDeep) this.view = "runs";
     this.drawFilters();
     await this.load();
     this.app.refresh = () => this.update();
@@ -131,7 +145,7 @@ class ExecutionPage {
       const next = isOn ? chosen.filter((each) => each !== status) : [...chosen, status];
       return h("button", { type: "button", "aria-pressed": String(isOn), class: `toggle toggle-${status}`, onclick: () => this.set({ status: next.join(",") }) }, `${status} ${count(known ? known.runs : 0)}`);
     });
-    const tab = (/** @type {string} */ view, /** @type {string} */ name) => h("button", { type: "button", "aria-pressed": String(this.view === view), class: "toggle", onclick: () => { this.view = view; this.set({}); } }, name);
+    const tab = (/** @type {string} */ view, /** @type {string} */ name) => h("button", { type: "button", "aria-pressed": String(this.view === view), class: "toggle", disabled: this.isDeep && view === "cases", title: this.isDeep && view === "cases" ? "a search in transcripts lists runs" : null, onclick: () => { this.view = view; this.set({}); } }, name);
     const sort = h("select", { "aria-label": "Sort by", onchange: (/** @type {any} */ event) => { this.sort = event.target.value; this.order = ["score", "case", "position", "target", "status"].includes(this.sort) ? "asc" : "desc"; this.set({}); } }, SORTS.map(([value, text]) => h("option", { value, selected: this.sort === value }, `by ${text}`)));
     const direction = h("button", { type: "button", "aria-label": this.order === "asc" ? "Ascending" : "Descending", onclick: () => { this.order = this.order === "asc" ? "desc" : "asc"; this.set({}); } }, this.order === "asc" ? "↑" : "↓");
     fill(
@@ -164,6 +178,7 @@ class ExecutionPage {
       if (value === null || (value === "" && name !== "persona")) delete this.where[name];
       else this.where[name] = value;
     }
+    if (this.isDeep) this.view = "runs";
     const state = { ...this.where, view: this.view, sort: this.sort === "position" ? "" : this.sort, order: this.order === "asc" ? "" : this.order };
     history.replaceState(null, "", pageLink(["executions", this.id], state));
     this.drawFilters();
@@ -177,20 +192,41 @@ class ExecutionPage {
     this.load();
   }
 
+  /**
+   * Return the first page, with all rows that are shown already.
+   * @param {number} shown
+   */
+  async firstRows(shown) {
+    const isCases = this.view === "cases";
+    const ask = (/** @type {any} */ query) => (isCases ? this.source.cases(this.id, { ...this.indexed, ...query }) : this.source.runs(this.id, { ...this.where, sort: this.sort, order: this.order, ...query }));
+    const limit = Math.min(MAX_PAGE, Math.max(PAGE, shown));
+    const page = await ask({ limit });
+    for (let rows = limit; rows < shown && page.next !== null; rows += limit) {
+      const more = await ask({ limit, cursor: page.next });
+      page.next = more.next;
+      if (isCases) page.cells.push(...more.cells);
+      else page.runs.push(...more.runs);
+    }
+    return page;
+  }
+
   /** @param {boolean} [isUpdate] the reader stays at the same row */
   async load(isUpdate = false) {
     this.number += 1;
     const number = this.number;
     const isCurrent = () => number === this.number;
     try {
-      const first = this.view === "cases" ? this.source.cases(this.id, { ...this.where, limit: PAGE }) : this.source.runs(this.id, { ...this.where, sort: this.sort, order: this.order, limit: PAGE });
+      const shown = isUpdate && this.list ? this.list.rows.length : 0;
+      // Very many rows that were loaded by scrolling stay as they are.
+      const isKept = shown > MAX_UPDATED;
+      const first = isKept ? null : this.firstRows(shown);
       // What stands above the table comes with it, so that no row moves away from under the pointer.
-      const [page, failures, charts] = await Promise.all([first, this.source.failures(this.id, this.where), this.source.charts(this.id, this.where)]);
+      const above = this.isDeep ? [{ failures: [] }, { charts: [] }] : [this.source.failures(this.id, this.indexed), this.source.charts(this.id, this.indexed)];
+      const [page, failures, charts] = await Promise.all([first, ...above]);
       if (!isCurrent()) return;
       this.drawFailures(failures.failures);
       fill(this.charts, charts.charts.map(histogram));
-      // Rows that were loaded by scrolling stay as they are.
-      if (isUpdate && this.list && this.list.rows.length > PAGE) return;
+      if (isKept) return;
       const place = { top: scrollY, active: this.list?.active ?? -1, isFocused: this.table.contains(document.activeElement) };
       if (this.view === "cases") this.drawCases(page);
       else this.drawRuns(page);
@@ -227,7 +263,7 @@ class ExecutionPage {
       render: (run) => runRow(run, hasPersonas),
       more: async () => {
         if (next === null) return false;
-        const more = await this.source.runs(this.id, { ...this.where, sort: this.sort, order: this.order, limit: 200, cursor: next });
+        const more = await this.source.runs(this.id, { ...this.where, sort: this.sort, order: this.order, limit: PAGE, cursor: next });
         next = more.next;
         shown += more.runs.length;
         list.add(more.runs);
@@ -249,12 +285,16 @@ class ExecutionPage {
   /** @param {any} page */
   drawCases(page) {
     this.list?.close();
-    const columns = caseColumns(page.cells);
     /** @type {Map<string, any>} */
     const rows = new Map();
+    /** @type {Map<string, any>} */
+    const known = new Map();
+    /** @type {any[]} */
+    let columns = [];
     const take = (/** @type {any[]} */ cells) => {
       const added = [];
       for (const cell of cells) {
+        known.set(columnKey(cell), { key: columnKey(cell), target: cell.target, persona: cell.persona_id });
         const key = JSON.stringify([cell.eval_id, cell.case_id]);
         let row = rows.get(key);
         if (!row) {
@@ -264,7 +304,15 @@ class ExecutionPage {
         }
         row.cells.set(columnKey(cell), cell);
       }
+      // Further cases may be those of other targets.
+      if (known.size > columns.length) drawColumns();
       return added;
+    };
+    const header = h("div", { role: "rowgroup" });
+    const drawColumns = () => {
+      columns = [...known.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+      table.style.setProperty("--columns", String(columns.length));
+      fill(header, h("div", { class: "row-head cases-grid", role: "row" }, h("span", { role: "columnheader" }, "case"), columns.map((column) => h("span", { role: "columnheader", class: "main", title: column.persona ? `${column.target}, persona ${column.persona}` : column.target }, h("span", { class: "cell-line" }, column.target), column.persona ? h("span", { class: "sub" }, column.persona) : null))));
     };
     let next = page.next;
     const list = new VirtualList({
@@ -272,15 +320,13 @@ class ExecutionPage {
       render: (row) => caseRow(row, columns, this.id),
       more: async () => {
         if (next === null) return false;
-        const more = await this.source.cases(this.id, { ...this.where, limit: 200, cursor: next });
+        const more = await this.source.cases(this.id, { ...this.indexed, limit: PAGE, cursor: next });
         next = more.next;
         list.add(take(more.cells));
         return next !== null;
       },
     });
-    const head = h("div", { class: "row-head cases-grid", role: "row" }, h("span", { role: "columnheader" }, "case"), columns.map((column) => h("span", { role: "columnheader", class: "main", title: column.persona ? `${column.target}, persona ${column.persona}` : column.target }, h("span", { class: "cell-line" }, column.target), column.persona ? h("span", { class: "sub" }, column.persona) : null)));
-    const table = h("div", { role: "table", "aria-label": "Cases", class: "grid-table cases-table" }, h("div", { role: "rowgroup" }, head), list.element);
-    table.style.setProperty("--columns", String(columns.length));
+    const table = h("div", { role: "table", "aria-label": "Cases", class: "grid-table cases-table" }, header, list.element);
     fill(this.table, page.cells.length ? h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Cases by target" }, table) : h("p", { class: "empty" }, "No case meets these conditions."));
     this.list = list;
     this.app.list = list;
@@ -304,12 +350,6 @@ function coverage(row, name) {
 /** @param {any} cell */
 function columnKey(cell) {
   return JSON.stringify([cell.target, cell.persona_id]);
-}
-
-/** @param {any[]} cells */
-function caseColumns(cells) {
-  const keys = new Map(cells.map((cell) => [columnKey(cell), { key: columnKey(cell), target: cell.target, persona: cell.persona_id }]));
-  return [...keys.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
 /**

@@ -45,10 +45,14 @@ export async function executionsPage(app) {
     const state = JSON.stringify(page);
     if (state === shown) return;
     shown = state;
-    next = page.next;
-    list.rows = [];
+    // Rows that were loaded by scrolling stay below those of the first page.
+    const last = page.executions.length ? page.executions[page.executions.length - 1].id : null;
+    const at = page.next === null ? -1 : list.rows.findIndex((row) => row.id === last);
+    const others = at < 0 ? [] : list.rows.slice(at + 1);
+    if (!others.length) next = page.next;
+    list.rows = others;
     list.atEnd = next === null;
-    list.add(page.executions);
+    list.add(page.executions, true);
     fill(trends, trendLines(page.executions));
     drawBar();
     if (!page.executions.length) fill(table, h("p", { class: "empty" }, "There are no executions yet: ", h("code", null, "agentv eval"), " makes one."));

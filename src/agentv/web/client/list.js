@@ -36,9 +36,13 @@ export class VirtualList {
     removeEventListener("resize", this.onScroll);
   }
 
-  /** @param {any[]} rows */
-  add(rows) {
-    this.rows.push(...rows);
+  /**
+   * @param {any[]} rows
+   * @param {boolean} [isFirst] they come before the others
+   */
+  add(rows, isFirst = false) {
+    if (isFirst) this.rows = [...rows, ...this.rows];
+    else this.rows.push(...rows);
     this.draw(true);
   }
 
