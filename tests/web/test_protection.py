@@ -1,6 +1,7 @@
 """Protection of the viewer: allowed hosts and origins, and the headers of every response."""
 
 from collections.abc import Iterator
+from socket import create_connection
 
 import pytest
 
@@ -24,6 +25,13 @@ class TestHosts:
     @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST:1234", "[::1]:8642"])
     def test_names_of_this_machine_are_answered(self, viewer: Served, host: str) -> None:
         assert viewer.get(API, {"Host": host}).status == 200
+
+    @pytest.mark.parametrize("hosts", [[], ["127.0.0.1", "127.0.0.1"]])
+    def test_a_request_has_one_host(self, viewer: Served, hosts: list[str]) -> None:
+        with create_connection(("127.0.0.1", viewer.port), timeout=30) as connection:
+            lines = [f"GET {API} HTTP/1.0", *(f"Host: {host}" for host in hosts), "", ""]
+            connection.sendall("\r\n".join(lines).encode())
+            assert connection.recv(100).split()[1] in (b"400", b"403")
 
 
 class TestOtherSites:
@@ -128,4 +136,5 @@ def test_every_answer_has_the_protecting_headers(viewer: Served) -> None:
         assert "unsafe" not in headers["Content-Security-Policy"]
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Cache-Control"] == "no-store"
+        assert headers["Server"] == "agentv"
         assert "Access-Control-Allow-Origin" not in headers

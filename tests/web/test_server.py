@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 import agentv
 from agentv.model.listing import EvaluatorCounts, RunLabel
 from agentv.stores.sqlite.store import SqliteStore
-from agentv.web.endpoints import ENDPOINTS
+from agentv.web.endpoints import ENDPOINTS, encode_cursor
 from agentv.web.openapi import describe_api
 from tests.support.command import Command, command_in
 from tests.support.viewer import ORDER, open_store, reply, store_file, write_store
@@ -25,6 +25,19 @@ FAILED = "executions/last/runs?status=fail"
 
 def failed_run(viewer: Served) -> str:
     return str(viewer.get(FAILED).data["runs"][0]["id"])
+
+
+WRONG_CURSORS = [
+    f"{path}cursor={encode_cursor(value)}"
+    for path, value in (
+        ("cases?", 2**70),
+        ("runs?", (0, 2**70)),
+        ("runs?", (2**70, 0)),
+        ("runs?", ("x", 0)),
+        ("runs?sort=case&", (0, 0)),
+        ("runs?sort=latency&", ("x", 0)),
+    )
+]
 
 
 class TestLists:
@@ -290,6 +303,8 @@ class TestTrouble:
             ("executions/last/repeats?case_id=nothing", 404),
             ("executions/last/runs?sort=colour", 400),
             ("executions/last/runs?limit=0", 400),
+            ("executions/last/runs?limit=1&limit=2", 400),
+            *((f"executions/last/{path}", 400) for path in WRONG_CURSORS),
             ("executions/last/runs?cursor=%00", 400),
             ("executions/last/runs?unknown=1", 400),
             ("executions/last/repeats", 400),

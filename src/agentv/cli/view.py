@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import sys
 import webbrowser
 from functools import partial
+from urllib.parse import quote
 
 import click
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from agentv.api.store_files import named_store, open_existing_store
 from agentv.cli.options import STORE
@@ -62,12 +65,13 @@ def command(  # noqa: PLR0913 - one for each option
 async def _serve(  # noqa: PLR0913 - one for each option
     viewer: Viewer, protection: Protection, host: str, port: int | None, *, opens: bool, as_json: bool
 ) -> None:
+    logging.getLogger("aiohttp.server").addFilter(_is_worth_showing)
     runner = web.AppRunner(viewer.application(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
         site = await _listen(runner, host, port)
         address = _address(site, host)
-        token = f"?token={protection.access_token}" if protection.access_token else ""
+        token = f"?token={quote(protection.access_token, safe='')}" if protection.access_token else ""
         if as_json:
             print_json({"schema": "agentv.viewer/1", "url": f"{address}/{token}"})
         else:
@@ -80,6 +84,11 @@ async def _serve(  # noqa: PLR0913 - one for each option
         await _until_signal()
     finally:
         await runner.cleanup()
+
+
+def _is_worth_showing(record: logging.LogRecord) -> bool:
+    """Tell whether a message is one about the viewer; whoever sends what is not HTTP gets an answer that says so."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
 
 
 async def _listen(runner: web.AppRunner, host: str, port: int | None) -> web.TCPSite:

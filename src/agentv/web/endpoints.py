@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from msgspec import Struct, field, json
+from msgspec import Meta, Struct, field, json
 
 from agentv.api.listing import current_state, execution_item, facet_counts, label_item, label_lines, run_item
 from agentv.api.runs import translate_damage
@@ -29,6 +29,10 @@ MAX_FAILURES = 50
 MAX_TEXT = 500
 """Characters of a text parameter."""
 
+RowNumber = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+"""Number in a cursor, as databases have them."""
+TEXT_SORTS = ("case", "target", "status")
+"""Columns that are sorted as texts; the others are numbers."""
 Args = Mapping[str, Any]
 Schema = dict[str, Any]
 
@@ -79,7 +83,7 @@ def decode_cursor(text: str, type_: Any) -> Any:
     """Return the cursor of this text; raise `ParameterError` if it is none of ours."""
     try:
         return json.decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=type_)
-    except ValueError as error:
+    except ValueError as error:  # also of msgspec: a number of another size than databases have
         msg = "cursor: not one that this API returned"
         raise ParameterError(msg) from error
 
@@ -119,7 +123,7 @@ def _filter(args: Args) -> RunFilter:
 
 
 def _executions(view: StoreView, args: Args) -> Any:
-    before = decode_cursor(args["cursor"], int) if "cursor" in args else None
+    before = decode_cursor(args["cursor"], RowNumber) if "cursor" in args else None
     rows = view.store.execution_page(args["limit"] + 1, before)
     shown = rows[: args["limit"]]
     items = [execution_item(current_state(view.store, row)[0]) for row in shown]
@@ -140,7 +144,8 @@ def _execution(view: StoreView, args: Args) -> Any:
 
 def _runs(view: StoreView, args: Args) -> Any:
     execution = view.execution(args["execution"])
-    after = decode_cursor(args["cursor"], tuple[str | float | int, int]) if "cursor" in args else None
+    kind: Any = tuple[str, RowNumber] if args["sort"] in TEXT_SORTS else tuple[float | RowNumber, RowNumber]
+    after = decode_cursor(args["cursor"], kind) if "cursor" in args else None
     query = RunQuery(
         where=_filter(args),
         sort=args["sort"],
@@ -161,7 +166,7 @@ def _runs(view: StoreView, args: Args) -> Any:
 
 def _cases(view: StoreView, args: Args) -> Any:
     execution = view.execution(args["execution"])
-    after = decode_cursor(args["cursor"], int) if "cursor" in args else None
+    after = decode_cursor(args["cursor"], RowNumber) if "cursor" in args else None
     page = view.store.case_page(execution.id, _filter(args), args["limit"], after)
     cells = [cell._asdict() for cell in page.cells]
     return {"cells": cells, "next": encode_cursor(page.next), "total": page.total}
@@ -291,6 +296,9 @@ def is_required(parameter: Parameter) -> bool:
 def parse_arguments(endpoint: Endpoint, path: Mapping[str, str], query: Mapping[str, str]) -> dict[str, Any]:
     """Return the typed values of a request; raise `ParameterError` for the first that is wrong."""
     known = {parameter.name: parameter for parameter in endpoint.parameters if parameter.place == "query"}
+    if len(query) > len(set(query)):
+        msg = f"a parameter is given more than once; expected each of {', '.join(query)} once"
+        raise ParameterError(msg)
     for name in query:
         if name not in known:
             msg = f"{name}: unknown parameter; expected one of {', '.join(known) or 'none'}"

@@ -31,6 +31,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
+    "Server": "agentv",
 }
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::\d{1,5})?")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -76,7 +77,7 @@ class Protection:
 
     def _refusal(self, request: web.Request) -> str | None:
         """Return the reason to refuse a request."""
-        name = _host_name(request.host)
+        name = _host_name(request.host) if len(request.headers.getall("Host", ())) == 1 else ""
         # Another site cannot make an address lead elsewhere, as it can a name.
         if name not in self._hosts and not (self._is_wildcard and _is_address(name)):
             return "unknown Host: open the viewer by the address that it printed"
