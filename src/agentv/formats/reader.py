@@ -23,6 +23,7 @@ from agentv.formats.objects import is_object, plain, plain_data
 from agentv.formats.response import LIST_KEYS, REPLY_KEYS, decode_canonical, decode_fields, with_turn_usage
 from agentv.formats.sse import find_data, server_events
 from agentv.formats.streams import AssembledStream, StreamEvent, add_stream_findings, assemble_stream
+from agentv.formats.structure import KnownStructures
 from agentv.formats.ui_streams import read_data_stream
 from agentv.formats.unread import with_unread, with_unread_fields
 from agentv.formats.usage import lift_usage
@@ -158,13 +159,17 @@ def read_any(reply: Any, prompt: Sequence[Message] | None = None) -> ProviderRes
     return _read_completed(reply, prompt).response
 
 
-def detect_conversation(content: Any, formats: tuple[str, ...] = ()) -> DetectedReply:
+def detect_conversation(
+    content: Any, formats: tuple[str, ...] = (), known: KnownStructures | None = None
+) -> DetectedReply:
     """Read a whole conversation, such as a stored one: all of its messages are kept, those of the user too.
 
     `formats` are the names of the formats that parsed JSON is known to have; others are tried only if none of them
-    fits. To try all formats takes longer than to read a short conversation.
+    fits. To try all formats takes longer than to read a short conversation. `known` remembers the formats of parsed
+    JSON that was read before.
     """
-    return _complete(_read_safely(content, _RegistryReader(None, keep_all=True, formats=formats)), None)
+    reader = _RegistryReader(None, keep_all=True, formats=formats, known=known)
+    return _complete(_read_safely(content, reader), None)
 
 
 def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderResponse:
@@ -246,12 +251,21 @@ class _RegistryReader:
     """Reader of one reply; formats call it back to read nested replies and messages."""
 
     def __init__(
-        self, prompt: Sequence[Message] | None, *, keep_all: bool = False, formats: tuple[str, ...] = ()
+        self,
+        prompt: Sequence[Message] | None,
+        *,
+        keep_all: bool = False,
+        formats: tuple[str, ...] = (),
+        known: KnownStructures | None = None,
     ) -> None:
         self.asked = prompt
-        self._first = formats
-        """Names of the formats that are tried before all others."""
-        self._is_plain = bool(formats)
+        self._first: tuple[ReplyFormat, ...] = tuple(filter(None, map(find_reply_format, formats)))
+        """The formats that are tried before all others."""
+        self._known = known
+        """Formats of other conversations; `None` once that of this one was looked for."""
+        self._used: list[ReplyFormat] | None = None
+        """The formats that were found, if they are to be remembered."""
+        self._is_plain = bool(formats) or known is not None
         """`True` if the data is known to contain no objects of libraries."""
         self._inner = ""
         """The shape of the last nested reply."""
@@ -405,7 +419,17 @@ class _RegistryReader:
             msg = f"expected a text, messages or a reply, got {describe_value(value)}"
             raise FormatError(msg)
         self._is_plain = True
-        return self._detect_format(data)
+        if self._known is None:
+            return self._detect_format(data)
+        known, self._known = self._known, None
+        structure, self._first = known.find(data)
+        if structure is None or self._first:
+            return self._detect_format(data)
+        self._used = []
+        detected = self._detect_format(data)
+        # In the order of the table, so that the same ones are found again at each level.
+        known.remember(structure, tuple([each for each in reply_formats() if each in self._used]))
+        return detected
 
     def _detect_object(self, value: Any) -> DetectedReply | None:
         """Read an object of a library that cannot be converted to plain data; return `None` for other values."""
@@ -416,18 +440,22 @@ class _RegistryReader:
 
     def _formats(self) -> Iterator[ReplyFormat]:
         """Yield the formats in the order in which they are tried."""
-        for name in self._first:
-            if (format_ := find_reply_format(name)) is not None:
-                yield format_
+        yield from self._first
         yield from reply_formats()
+
+    def _note(self, format_: ReplyFormat) -> None:
+        if self._used is not None:
+            self._used.append(format_)
 
     def _detect_format(self, data: Any) -> DetectedReply:
         for format_ in self._formats():
             if format_.items and isinstance(data, OBJECT):
                 if format_.detect([data]):
+                    self._note(format_)
                     name = "message" if format_.name == "messages" else format_.name
                     return DetectedReply(name, self.read_messages([data], declared=True))
             elif format_.detect(data):
+                self._note(format_)
                 return self._read_as(format_, data)
         return self._read_unknown(data)
 
@@ -457,6 +485,7 @@ class _RegistryReader:
         shape = next((format_ for format_ in formats if format_.detect(items)), None)
         if shape is None:
             return decode_fields({"output_messages": items})
+        self._note(shape)
         if shape.items:
             return self._read_items(shape, items, declared=declared)
         response: ProviderResponse = shape.read(items, self)

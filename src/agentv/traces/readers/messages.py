@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agentv.formats.detect import is_message
 from agentv.formats.reader import UNKNOWN_SHAPE, detect_conversation
+from agentv.formats.structure import KnownStructures
 from agentv.protocols.traces import TraceFormat, TraceSample
 from agentv.traces.readers.lines import iter_placed
 from agentv.traces.sessions import session_from_response, with_lost_records
@@ -74,12 +75,13 @@ def _read(file: TraceSource, sink: TraceSink, is_lines: bool) -> Iterator[Sessio
     lost: list[str] = []
     names: dict[str, int] = {}
     count = 0
+    known = KnownStructures()
     for place, value in _values(file, sink, lost, as_lines=is_lines):
         # A stream of events may end with one that repeats the whole conversation.
         if _is_message(value) or (_is_event(value) and (parts or not _is_conversation(value))):
             parts.append((text_of(first_of(value, *_GROUPS)), value))
             continue
-        session = _session(value, place, file, count)
+        session = _session(value, place, file, count, known)
         if session is None:
             sink.skip(place, _UNKNOWN)
             lost.append(place)
@@ -121,9 +123,9 @@ def _renamed(session: Session, number: int) -> Session:
     return replace(session, id=f"{session.id}#{number}")
 
 
-def _session(value: Any, place: str, file: TraceSource, number: int) -> Session | None:
+def _session(value: Any, place: str, file: TraceSource, number: int, known: KnownStructures) -> Session | None:
     fields: Mapping[str, Any] = value if isinstance(value, dict) else {}
-    detected = detect_conversation(value)
+    detected = detect_conversation(value, known=known)
     response = detected.response
     if detected.shape == UNKNOWN_SHAPE or not (response.output_messages or response.trace or response.text):
         return None
