@@ -1,12 +1,13 @@
 """Traces that real libraries emitted: each tells the same calls, results, usage and answer."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import agentv
 from agentv.model.session import Session
-from tests.support.traces import FIXTURES, calls, read_traces, results
+from tests.support.traces import FIXTURES, calls, lines_of, read_one, read_traces, results, write_lines
 
 FIRST = [("add", {"a": 1, "b": 2}), ("add", {"a": 3, "b": 4}), ("boom", {"x": "y"})]
 SECOND = [("add", {"a": 5, "b": 6})]
@@ -124,3 +125,13 @@ def test_log_records_of_claude_code_leave_refused_calls_unknown() -> None:
     assert coverage.unread_places == 1
     assert agentv.score(session.response, [{"type": "tool_trajectory", "forbidden": ["Write"]}]).status == "error"
     assert agentv.score(session.response, [{"type": "tool_trajectory", "forbidden": ["Bash"]}]).status == "fail"
+
+
+@pytest.mark.parametrize("name", ["claude_code_logs", "claude_code_spans"])
+def test_telemetry_of_claude_code_is_recognised_without_scopes(name: str, tmp_path: Path) -> None:
+    values = lines_of(FIXTURES / f"{name}.jsonl.gz")
+    for value in values:
+        for resource in [*value.get("resourceSpans", []), *value.get("resourceLogs", [])]:
+            for group in [*resource.get("scopeSpans", []), *resource.get("scopeLogs", [])]:
+                del group["scope"]
+    assert calls(read_one(write_lines(tmp_path / "t.jsonl", values))) == calls(read_one(FIXTURES / f"{name}.jsonl.gz"))

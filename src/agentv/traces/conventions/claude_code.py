@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _Object = dict[str, Any]
 SCOPE = "com.anthropic.claude_code"
+_MARK = "claude_code."
+"""Beginning of the names of spans, and of the bodies of log records; some exports have no scopes."""
 _NS_PER_MS = 1_000_000
 _NEAR_NS = 1_000_000_000
 """Time between the end of a model's span and the log record of its reply, at most."""
@@ -27,7 +29,11 @@ _REFUSED = "log records of Claude Code do not tell calls that it refused to make
 
 def is_of_claude_code(span: OtelSpan) -> bool:
     """Return whether Claude Code wrote a span or a log record."""
-    return span.scope.startswith(SCOPE)
+    if span.scope:
+        return span.scope.startswith(SCOPE)
+    if not span.is_log:
+        return span.name.startswith(_MARK)
+    return any(isinstance(event.body, str) and event.body.startswith(_MARK) for event in span.events)
 
 
 def claude_code_spans(spans: list[OtelSpan], logs: list[OtelSpan]) -> list[OtelSpan]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from agentv.formats.fields import is_count, number_or_none, objects_in
 from agentv.formats.usage import finish_usage
+from agentv.model.session import SpanEvent
 from agentv.traces.conventions.tool_results import set_input, set_output
 from agentv.traces.spans.facts import Facts, Kind
 from agentv.traces.spans.messages import MessageReader, Said, translate
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from agentv.model.conversation import TokensUsage
-    from agentv.model.session import OtelSpan, SpanEvent
+    from agentv.model.session import OtelSpan
 
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("chat", "generate_content", "text_completion", "completion", "generate", "responses"), "model"),
@@ -52,6 +53,8 @@ _RESULTS = (
 _EMPTY = "{}"
 """Arguments that ADK writes when content is not captured; they may also be real."""
 _CALL_REPR = "ResponseFunctionToolCall("
+_ALL_MESSAGES = frozenset(("pydantic_ai.all_messages", "all_messages_events"))
+"""Attributes of an agent's span that hold the whole conversation."""
 _ANSWERS = ("final_result", "gen_ai.agent.output", "agent.final_output")
 
 
@@ -68,7 +71,7 @@ def read_genai(span: OtelSpan, reader: MessageReader) -> Facts | None:
         return None
     facts = Facts(
         kind=kind,
-        agent=text_of(attributes.get("gen_ai.agent.name")),
+        agent=text_of(first_of(attributes, "gen_ai.agent.name", "agent_name")),
         model=text_of(first_of(attributes, "gen_ai.response.model", "gen_ai.request.model")),
         response_id=text_of(attributes.get("gen_ai.response.id")),
         unread=[],
@@ -84,6 +87,8 @@ def _kind_without_operation(span: OtelSpan) -> Kind | None:
     attributes = span.attributes
     if not _TOOL_MARKS.isdisjoint(attributes):
         return "tool"
+    if "agent_name" in attributes and "model_name" in attributes:  # of pydantic-ai before it had an operation
+        return "agent"
     is_model = any(each in attributes for each in ("gen_ai.request.model", "gen_ai.response.model", "gen_ai.system"))
     has_events = any(event.name in _EVENT_ROLES or event.name == DETAILS for event in span.events)
     if "llm.request.type" in attributes or (is_model and "traceloop.span.kind" not in attributes) or has_events:
@@ -148,12 +153,11 @@ def _read_messages(facts: Facts, span: OtelSpan, reader: MessageReader) -> None:
     facts.cost_usd = number_or_none(first_of(attributes, "gen_ai.usage.cost", "operation.cost"))
     facts.finish = _finish_reasons(attributes)
     _read_attribute_messages(facts, attributes, reader)
-    if span.events:
-        for event in sorted(span.events, key=lambda each: each.time):
-            if event.name == DETAILS:
-                _read_attribute_messages(facts, event.attributes, reader)
-        if facts.prompt is None and facts.replies is None:
-            _read_event_messages(facts, span)
+    for event in sorted(span.events, key=lambda each: each.time):
+        if event.name == DETAILS:
+            _read_attribute_messages(facts, event.attributes, reader)
+    if facts.prompt is None and facts.replies is None:
+        _read_event_messages(facts, [*span.events, *_written_events(attributes, "events", reader)])
     if facts.prompt is None and facts.replies is None:
         _read_adk(facts, attributes, reader)
     if facts.kind == "model":
@@ -228,11 +232,33 @@ def _read_calls_beside(facts: Facts, attributes: Mapping[str, Any]) -> None:
 
 def _read_all_messages(facts: Facts, attributes: Mapping[str, Any], reader: MessageReader) -> None:
     """Read the conversation that pydantic-ai writes on the span of an agent, if its models have no spans."""
-    if facts.replies is None and "pydantic_ai.all_messages" in attributes:
-        said = reader.read(attributes["pydantic_ai.all_messages"], "pydantic_ai.all_messages", "user") or []
+    if facts.replies is None and not _ALL_MESSAGES.isdisjoint(attributes):
+        said = reader.read(attributes.get("pydantic_ai.all_messages"), "pydantic_ai.all_messages", "user")
+        if said is None:
+            said = _all_written(_written_events(attributes, "all_messages_events", reader))
         last_user = max((at for at, each in enumerate(said) if each.role == "user" and not each.results), default=-1)
         facts.prompt = facts.prompt or said[: last_user + 1]
         facts.replies = said[last_user + 1 :]
+
+
+def _written_events(attributes: Mapping[str, Any], name: str, reader: MessageReader) -> list[SpanEvent]:
+    """Return the events of the first generation that pydantic-ai writes as one attribute, unless they are records."""
+    written = attributes.get(name)
+    value = parse_value(written)
+    if isinstance(value, str) and value[:1] == "[":
+        reader.problems.append(f"`{name}` is no valid JSON: it was cut off")
+    return [
+        SpanEvent(name=kind, body=item)
+        for item in (value if isinstance(value, list) else ())
+        if isinstance(item, dict) and isinstance(kind := item.get("event.name"), str)
+    ]
+
+
+def _all_written(events: list[SpanEvent]) -> list[Said]:
+    """Return the messages of events, those of the agent too, which are events of a history."""
+    facts = Facts(kind="agent")
+    _read_event_messages(facts, events)
+    return [*(facts.prompt or ()), *(facts.replies or ())]
 
 
 def _event_fields(event: SpanEvent) -> dict[str, Any]:
@@ -246,12 +272,12 @@ def _event_fields(event: SpanEvent) -> dict[str, Any]:
     return {**fields, **wrapped} if isinstance(wrapped, dict) else fields
 
 
-def _read_event_messages(facts: Facts, span: OtelSpan) -> None:
+def _read_event_messages(facts: Facts, events: list[SpanEvent]) -> None:
     """Read the messages of the first generation, one event each."""
     prompt: list[Said] = []
     replies: list[Said] = []
     is_told = False
-    for event in sorted(span.events, key=lambda each: each.time):
+    for event in sorted(events, key=lambda each: each.time):
         role = _EVENT_ROLES.get(event.name)
         if role is None:
             continue

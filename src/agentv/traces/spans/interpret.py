@@ -43,6 +43,8 @@ def is_agent_span(span: OtelSpan) -> bool:
         return True
     if isinstance(span.attributes.get("openinference"), dict) or "span_kind" in span.attributes:
         return True
+    if "agent_name" in span.attributes and "model_name" in span.attributes:  # of pydantic-ai in its first versions
+        return True
     return is_of_claude_code(span) or any(event.name.startswith("gen_ai.") for event in span.events)
 
 
@@ -97,6 +99,7 @@ def _by_convention(span: OtelSpan, reader: MessageReader) -> Facts:
 _SIGNS_OF_KEYS = {
     **dict.fromkeys(OPENINFERENCE_MARKS, _OPENINFERENCE),
     "operation.name": _AI_SDK,
+    "agent_name": _GENAI,
     "llm.request.type": _GENAI | _TRACELOOP,
     "traceloop.span.kind": _TRACELOOP,
     LANGFUSE: _LANGFUSE,

@@ -20,7 +20,7 @@ from agentv.traces.spans.nodes import Node, build_tree, drop_superseded
 from agentv.traces.spans.suspects import suspected_calls
 from agentv.traces.spans.timeline import Timeline
 from agentv.traces.spans.tool_matching import match_tools
-from agentv.traces.spans.values import format_time, text_of
+from agentv.traces.spans.values import first_of, format_time, text_of
 from agentv.traces.spans.writer import SESSION
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ _NEAR_NS = 1_000_000_000
 """Time between the failure of an agent and the end of what is around it, at most."""
 _METADATA = ("service.name", "gen_ai.provider.name", "user.id", "deployment.environment.name")
 _SESSION_ATTRIBUTES = frozenset((*_METADATA, SESSION, "agentv.case_id"))
-_HISTORY = "pydantic_ai.all_messages"
-"""Attribute of an agent's span that holds the whole conversation with its calls."""
+_HISTORIES = ("pydantic_ai.all_messages", "all_messages_events")
+"""Attributes of an agent's span that hold the whole conversation with its calls."""
 
 
 def join_spans(key: str, spans: list[OtelSpan], notes: Counter[str]) -> Session | None:
@@ -105,7 +105,7 @@ class _Joiner:
 
     def _response(self, prompt: tuple[Message, ...], output: tuple[Message, ...]) -> ProviderResponse:
         text, is_captured = self._answer(output)
-        error = self._error() or (None if is_captured else self._failure())
+        error = self._error() or (self._failure() if not is_captured or self._ends_with_calls() else None)
         rest = self._rest()
         incomplete = [*not_captured_places(output)]
         known = {place.path for place in incomplete}
@@ -161,7 +161,7 @@ class _Joiner:
         spoke = any(draft.is_reply and draft.node and draft.node.kind == "model" for draft in self._drafts)
         if spoke or self._timeline.calls or any(node.kind == "tool" for node in self._nodes):
             return
-        told = any(node.facts.replies and _HISTORY in node.span.attributes for node in self._nodes)
+        told = any(node.facts.replies and first_of(node.span.attributes, *_HISTORIES) for node in self._nodes)
         if not told and self._attribute(SESSION) is None:
             agents = [node for node in self._nodes if node.kind == "agent"] or self._nodes
             reason = f"no span tells what its models wrote and which tools it called, {MISSING_CALLS}"
@@ -186,6 +186,11 @@ class _Joiner:
             return "", False
         return earlier, bool(earlier) or bool(last.calls) or bool(output)
 
+    def _ends_with_calls(self) -> bool:
+        """Return whether the agent did not answer any more after its last calls."""
+        spoken = [draft for draft in self._drafts if draft.role == "assistant" and draft.is_main]
+        return bool(spoken) and bool(spoken[-1].calls)
+
     def _error(self) -> str | None:
         """Return the error of the agent: that of the root of the last trace."""
         last = max(self._all, key=lambda node: node.span.start).span.trace_id
@@ -197,7 +202,7 @@ class _Joiner:
         return _message(root)
 
     def _failure(self) -> str | None:
-        """Return the error of an agent after which no model was asked again, for a session without an answer.
+        """Return the error of an agent after which no model was asked again, for a session without a last answer.
 
         What is around the agent, such as a workflow, may not repeat its error.
         """

@@ -160,7 +160,8 @@ def _merge(spans: list[OtelSpan], notes: Counter[str]) -> list[OtelSpan]:
         if rest := [record for record in unique if not is_of_claude_code(record)]:
             _attach(found, key, rest)
     merged = list(found.values())
-    is_claude_code = bool(told) or any(map(is_of_claude_code, {span.scope: span for span in merged}.values()))
+    kinds = {span.scope or span.name: span for span in merged}
+    is_claude_code = bool(told) or any(map(is_of_claude_code, kinds.values()))
     return claude_code_spans(merged, told) if is_claude_code else merged
 
 

@@ -60,6 +60,11 @@ class Timeline:
                 self._replies[said.key] += 1
                 self._reply_ids.update(call.id for call in said.calls if call.id)
                 self._reply_calls.update(call_key(call.tool, call.input) for call in said.calls)
+        self._keeps_ids = {node.span.scope for node in self._models if self._repeats_ids(node)}
+        """Instrumentations whose histories have the ids of the replies, so that another id is another call."""
+
+    def _repeats_ids(self, node: Node) -> bool:
+        return any(call.id in self._reply_ids for said in node.facts.prompt or () for call in said.calls)
 
     def build(self) -> None:
         """Add all messages in the order of time."""
@@ -100,7 +105,7 @@ class Timeline:
         prompt = node.facts.prompt or []
         is_first = not any(message.role == "assistant" for message in self.messages)
         last_user = max((at for at, said in enumerate(prompt) if _is_user(said)), default=-1)
-        unknown = self._unknown_calls(prompt)
+        unknown = self._unknown_calls(prompt, keeps_ids=node.span.scope in self._keeps_ids)
         if node.tool_ancestor is None:
             counts = self._counts(node, prompt)
             in_prompt: defaultdict[Any, int] = defaultdict(int)
@@ -119,11 +124,11 @@ class Timeline:
             if said.role == "assistant":
                 self._recover(node, said, unknown, is_context=False)
 
-    def _unknown_calls(self, prompt: list[Said]) -> set[int]:
+    def _unknown_calls(self, prompt: list[Said], *, keeps_ids: bool) -> set[int]:
         """Return those calls of a history, by `id()`, that no reply of a model tells.
 
-        They are recognized by id. Where ids never match, as those that ADK invents, they are by tool and input, each
-        reply standing for one of them.
+        They are recognized by id. Calls without one, and all calls where ids never match, as those that ADK invents,
+        are recognized by tool and input, each reply standing for one of them.
         """
         calls = [call for said in prompt if said.role == "assistant" for call in said.calls]
         if all(call.id in self._reply_ids for call in calls):
@@ -133,6 +138,9 @@ class Timeline:
         unknown = set()
         for call in calls:
             if call.id in self._reply_ids:
+                continue
+            if call.id and keeps_ids:
+                unknown.add(id(call))
                 continue
             key = call_key(call.tool, call.input)
             if spare[key] > 0:
@@ -228,8 +236,9 @@ class Timeline:
             draft.is_reply = True
             usage = None  # of the whole reply, not of each message
             self._add_calls(draft, said.calls)
-            self._add_own_results(draft, said)
-            self.messages.append(draft)
+            is_told = self._add_own_results(draft, said)
+            if said.role != "tool" or said.content is not None or not is_told:
+                self.messages.append(draft)
 
     def _is_repeated(self, node: Node, said: Said) -> bool:
         """Return whether another instrumentation recorded the same reply of the model."""
@@ -273,15 +282,21 @@ class Timeline:
                 self._reply_of[call.id] = draft
         draft.calls = drafts
 
-    def _add_own_results(self, draft: MessageDraft, said: Said) -> None:
-        """Add results that stand in the reply itself, such as those of tools that the server runs."""
+    def _add_own_results(self, draft: MessageDraft, said: Said) -> bool:
+        """Add results that stand in the reply itself, such as those of tools that the server runs.
+
+        Return whether the call of each of them is known.
+        """
+        is_told = True
         for result in said.results:
             own = [each for each in draft.calls if result.id and each.id == result.id]
             own += self._by_id.get(result.id or "", [])[-1:]
             own += [each for each in draft.calls if each.output is UNSET and result.tool in ("", each.tool)]
             call = next(iter(own), None)
+            is_told = is_told and call is not None
             if call is not None and call.output is UNSET:
                 call.output = result.output
+        return is_told
 
     def _add_results(self, node: Node) -> None:
         """Add the results in the prompt of a model to their calls: by id, else by name and order."""

@@ -1,0 +1,98 @@
+"""Spans of pydantic-ai in its first versions, whose messages are events in an attribute, and ids in histories."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentv.model.session import Session
+from tests.support.traces import calls, chat, read_one, request, result, results, said, span, tool, user, write_lines
+
+SYSTEM = {"event.name": "gen_ai.system.message", "role": "system", "content": "You add."}
+ASKED = {"event.name": "gen_ai.user.message", "role": "user", "content": "add things"}
+CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+CALLED = {"role": "assistant", "tool_calls": [CALL]}
+TOLD = {"event.name": "gen_ai.tool.message", "role": "tool", "id": "c1", "name": "add", "content": 3}
+DONE = {"role": "assistant", "content": "done"}
+AGENT = {"agent_name": "math", "model_name": "m", "final_result": "done"}
+CHOICE = {"event.name": "gen_ai.choice", "index": 0}
+HISTORY = {"event.name": "gen_ai.assistant.message"}
+
+
+def session_of(tmp_path: Path, *spans: Any) -> Session:
+    return read_one(write_lines(tmp_path / "traces.jsonl", [request(*spans, scope="pydantic-ai")]))
+
+
+def model(number: int, start: int, end: int, events: Any) -> Any:
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "events": events}
+    return span(number, "chat m", start, end, attributes=attributes, parent=1)
+
+
+def agent(**attributes: Any) -> Any:
+    return span(1, "agent run", 0, 9, attributes={**AGENT, **attributes})
+
+
+def test_events_in_an_attribute_of_a_model_are_its_messages(tmp_path: Path) -> None:
+    session = session_of(
+        tmp_path,
+        agent(),
+        model(2, 1, 2, json.dumps([SYSTEM, ASKED, {**CHOICE, "message": CALLED}])),
+        tool(3, "add", 3, 4, parent=1, attributes={"gen_ai.tool.call.id": "c1", "tool_response": "3"}),
+        model(4, 5, 6, json.dumps([SYSTEM, ASKED, {**HISTORY, **CALLED}, TOLD, {**CHOICE, "message": DONE}])),
+    )
+    assert [message.role for message in session.messages] == ["system", "user", "assistant", "assistant"]
+    assert results(session) == [("add", 3, "ok")]
+    assert session.response.text == "done"
+    assert session.agent == "math"
+    assert not session.response.unread
+
+
+def test_a_call_that_only_the_events_tell_is_a_call(tmp_path: Path) -> None:
+    session = session_of(tmp_path, agent(), model(2, 1, 2, json.dumps([ASKED, {**CHOICE, "message": CALLED}])))
+    assert calls(session) == [("add", {"a": 1})]
+
+
+def test_events_that_were_cut_off_make_calls_unknown(tmp_path: Path) -> None:
+    text = json.dumps([ASKED, {**CHOICE, "message": CALLED}])
+    session = session_of(tmp_path, agent(), model(2, 1, 2, text[:-20]))
+    assert "`events` is no valid JSON" in session.response.unread[0].reason
+
+
+def test_events_of_an_agent_whose_models_have_no_spans_are_its_conversation(tmp_path: Path) -> None:
+    events = [SYSTEM, ASKED, {**HISTORY, **CALLED}, TOLD, {**HISTORY, **DONE}]
+    session = session_of(tmp_path, agent(all_messages_events=json.dumps(events)))
+    assert calls(session) == [("add", {"a": 1})]
+    assert session.response.text == "done"
+    assert not session.response.unread
+
+
+@pytest.mark.parametrize("arguments", [{"a": 1}, None])
+def test_a_call_of_an_earlier_trace_is_none_of_this_one_although_both_are_equal(tmp_path: Path, arguments: Any) -> None:
+    def call(call_id: str) -> Any:
+        written = said(None, (call_id, "add", arguments))
+        if arguments is None:
+            del written["parts"][0]["arguments"]
+        return written
+
+    earlier = [user("first"), call("old"), result("old", 3), said("done"), user("more")]
+    session = session_of(
+        tmp_path,
+        chat(1, 0, 1, [call("new")], earlier),
+        tool(2, "add", 2, 3, attributes={"gen_ai.tool.call.id": "new"}),
+        chat(3, 4, 5, [said("done")], [*earlier, call("new"), result("new", 3)]),
+    )
+    assert [call.id for message in session.input_messages for call in message.tool_calls] == ["old"]
+    assert [call.id for message in session.response.output_messages or () for call in message.tool_calls] == ["new"]
+
+
+def test_an_agent_that_failed_after_its_last_calls_is_a_failure(tmp_path: Path) -> None:
+    root = span(1, "workflow", 0, 9, attributes={"gen_ai.operation.name": "invoke_workflow"})
+    failed = span(2, "agent", 0, 8, parent=1, failed=True, attributes={"gen_ai.operation.name": "invoke_agent"})
+    failed["status"]["message"] = "Max turns exceeded"
+    model = chat(3, 1, 2, [said(None, ("c1", "add", {}))], [user("add things")], parent=2)
+    session = session_of(tmp_path, root, failed, model, tool(4, "add", 3, 4, parent=2))
+    assert session.response.error is not None
+    assert session.response.error.message == "Max turns exceeded"
+    answered = session_of(tmp_path, root, failed, model, chat(5, 5, 6, [said("done")], parent=2))
+    assert answered.response.error is None
