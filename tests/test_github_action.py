@@ -84,8 +84,16 @@ def test_the_comment_of_an_earlier_push_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a program without a suffix is none there")
-def test_nothing_is_said_when_nothing_was_run(tmp_path: Path) -> None:
-    assert comment(tmp_path) == []
+def test_no_comment_is_begun_when_nothing_was_run(tmp_path: Path) -> None:
+    (query,) = comment(tmp_path)
+    assert query[:3] == ["api", "repos/o/r/issues/7/comments", "--paginate"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a program without a suffix is none there")
+def test_the_results_of_an_earlier_push_do_not_stay_when_nothing_was_run(tmp_path: Path) -> None:
+    _, second = comment(tmp_path, GH_ID="123\n124\n")
+    assert second[4] == "repos/o/r/issues/comments/123"
+    assert second[-1] == "body=<!-- agentv: CI, evals -->\n# ❌ Nothing was run\n\nSee the log of the job."
 
 
 def test_the_hook_checks_the_eval_files_of_a_commit(tmp_path: Path) -> None:
