@@ -26,7 +26,7 @@ from agentv.jsonio import dump_json, parse_json
 from agentv.model.request import Request
 from agentv.model.response import ProviderResponse
 from agentv.process.pipes import StandardPipes, take_standard_pipes, write_all
-from agentv.protocols import ConversationSession, LoadingSession
+from agentv.protocols import ConversationSession, FailedLoadSession, LoadingSession
 from agentv.providers.base import failure
 from agentv.providers.python import Function, PythonAgent
 from agentv.providers.python.exits import exit_process
@@ -142,7 +142,8 @@ async def _answer(
 
 async def _invoke(session: ProviderSession, request: Request) -> ProviderResponse:
     if request.attempt == LOAD_ATTEMPT:
-        return getattr(session, "load_failure", None) or ProviderResponse()
+        load_failure = session.load_failure if isinstance(session, FailedLoadSession) else None
+        return load_failure or ProviderResponse()
     if request.attempt == END_ATTEMPT:
         if isinstance(session, ConversationSession):
             await session.end_conversation(request.conversation_id)

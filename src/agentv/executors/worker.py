@@ -21,9 +21,8 @@ from agentv.files import TraceFiles
 from agentv.formats.response import follow_trace_ref
 from agentv.jsonio import MAX_BYTES, dump_json
 from agentv.model.request import Request, Scope
-from agentv.model.response import ProviderResponse
 from agentv.process.pipes import take_standard_pipes, write_all
-from agentv.protocols import ConversationSession
+from agentv.protocols import ConversationSession, FailedLoadSession
 from agentv.providers.base import failure
 from agentv.providers.opening import close_providers, open_provider
 from agentv.run.attempt import RetryPolicy, attempt_many, try_run
@@ -33,6 +32,7 @@ from agentv.spec.targets import make_provider
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agentv.model.response import ProviderResponse
     from agentv.process.pipes import StandardPipes
     from agentv.protocols import OpenProvider
 
@@ -153,13 +153,13 @@ class Worker:
             return encode(OpenReply(error=opened))
         others = (scope.eval_folder,) if scope.eval_folder else ()
         files = TraceFiles(scope.folder, scope.root, others, opened.settings.trace_store)
-        limit = getattr(provider, "max_output_bytes", None) or MAX_BYTES
+        limit = opened.settings.max_output_bytes or MAX_BYTES
         follow = partial(follow_trace_ref, read=files.read)
         self._targets[job.target] = WorkerTarget(job, opened, follow, max(limit, 1 << 16))
         keeps_thread = opened.settings.conversation_mode == "thread"
         stateful = keeps_thread or isinstance(opened.session, ConversationSession)
-        failed = getattr(opened.session, "load_failure", None)
-        error_text = failed.error.message if isinstance(failed, ProviderResponse) and failed.error else ""
+        failed = opened.session.load_failure if isinstance(opened.session, FailedLoadSession) else None
+        error_text = failed.error.message if failed and failed.error else ""
         has_batch = opened.batch is not None
         return encode(OpenReply(error=error_text, batch=has_batch, stateful=stateful, keeps_thread=keeps_thread))
 

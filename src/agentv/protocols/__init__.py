@@ -11,7 +11,7 @@ from agentv.errors import Problem
 from agentv.model.conversation import Message, ToolCall, TraceEvent, TraceSummary
 from agentv.model.events import AttemptFinished, Event, RunFinished
 from agentv.model.judging import Calibration, JudgeReply
-from agentv.model.request import Case, ConversationMode, Request, Scope
+from agentv.model.request import CONVERSATION, Case, ConversationMode, Over, Request, Scope
 from agentv.model.response import Price, ProviderResponse, Unread
 from agentv.model.results import EvaluatorResult, Kind, Verdict
 from agentv.model.simulation import Say, Stop, UserView
@@ -198,6 +198,34 @@ class CompositeEvaluator(Evaluator, Protocol):
         ...
 
 
+class PartialEvaluator(Evaluator, Protocol):
+    """Evaluator of a part of a conversation; one without `over` evaluates all of it."""
+
+    @property
+    def over(self) -> Over:
+        """The part that it evaluates."""
+        ...
+
+
+class TolerantEvaluator(Evaluator, Protocol):
+    """Evaluator that accepts replies that were not understood completely; the result of any other is an error there."""
+
+    @property
+    def handles_incomplete(self) -> bool:
+        """True if it decides about replies with `Context.incomplete` only what the missing text cannot change."""
+        ...
+
+
+def evaluated_part(evaluator: Evaluator) -> Over:
+    """Return the part of a conversation that an evaluator evaluates: see `PartialEvaluator`."""
+    return cast("Over", getattr(evaluator, "over", CONVERSATION))
+
+
+def accepts_incomplete(evaluator: Evaluator) -> bool:
+    """Return whether an evaluator accepts incomplete replies: see `TolerantEvaluator`."""
+    return bool(getattr(evaluator, "handles_incomplete", False))
+
+
 @runtime_checkable
 class ProviderSession(Protocol):
     """Open provider: the state of one execution, such as a connection."""
@@ -239,6 +267,16 @@ class LoadingSession(ProviderSession, Protocol):
 
     async def load_code(self) -> None:
         """Load the code; an error is the reply to every request."""
+        ...
+
+
+@runtime_checkable
+class FailedLoadSession(LoadingSession, Protocol):
+    """Session that knows, after `load_code`, the reply to every request if the code cannot be loaded."""
+
+    @property
+    def load_failure(self) -> ProviderResponse | None:
+        """The reply to every request, or `None` if the code is loaded."""
         ...
 
 
@@ -304,6 +342,8 @@ class ProviderSettings(Struct, frozen=True, kw_only=True):
     """Longest `Retry-After` that is waited for."""
     batch_size: int = 100
     """Largest number of requests in one `invoke_many`."""
+    max_output_bytes: int | None = None
+    """Largest size of a reply; `None` if the provider has no such setting."""
     price: Price | None = None
     """Price of its tokens, instead of that in the price table."""
     model: Any = None

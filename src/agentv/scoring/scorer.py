@@ -13,7 +13,7 @@ from agentv.model.conversation import Message
 from agentv.model.request import CONVERSATION, EACH_TURN, Case, OneTurn, Over, Scope
 from agentv.model.response import TRACE_REF, ProviderResponse, ResponseError, Unread
 from agentv.model.results import DiffLabels, EvaluatorResult, RunResult, Verdict
-from agentv.protocols import Context, Evaluator, JudgeClient
+from agentv.protocols import Context, Evaluator, JudgeClient, accepts_incomplete, evaluated_part
 from agentv.scoring.calls import Calls, join_calls, resolve_calls
 from agentv.scoring.turns import MESSAGE_PATH, agent_view, golden_segments, is_golden_path, split_turns
 
@@ -328,7 +328,7 @@ def evaluate(checked: ConfiguredEvaluator, context: Context) -> ResultOrCoroutin
 
     An exception becomes its result and never ends the run.
     """
-    over: Over = getattr(checked.evaluator, "over", "conversation")
+    over = evaluated_part(checked.evaluator)
     if over == CONVERSATION:
         return _evaluate_context(checked, context)
     return _evaluate_turns(checked, context.turns or (context,), over)
@@ -393,7 +393,7 @@ def _cannot_decide(checked: ConfiguredEvaluator, context: Context) -> str | None
     """Return why an evaluator is not run, if it cannot tell what is missing in the reply or in its configuration."""
     if checked.redacted:
         return CONFIG_REDACTED
-    if not context.incomplete or getattr(checked.evaluator, "handles_incomplete", False):
+    if not context.incomplete or accepts_incomplete(checked.evaluator):
         return None
     return f"it does not say that it handles incomplete replies: {name_incomplete(context)}"
 

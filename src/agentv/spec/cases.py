@@ -14,6 +14,7 @@ from agentv.errors import Problem, SpecError
 from agentv.evals import CheckedCase, ConfiguredEvaluator, iter_evaluators
 from agentv.model.conversation import Message
 from agentv.model.request import Case, OneTurn
+from agentv.protocols import evaluated_part
 from agentv.spec.evaluators import (
     CASE_NEVER_FAILS,
     NOTHING_CHECKED,
@@ -381,7 +382,7 @@ def _check_turn_numbers(checks: Sequence[ConfiguredEvaluator], entry: CaseEntry)
     turns = 1 if entry.turns is UNSET else len(entry.turns)
     problems = []
     for index, checked in enumerate(checks):
-        over = getattr(checked.evaluator, "over", None)
+        over = evaluated_part(checked.evaluator)
         if isinstance(over, OneTurn) and over.turn > turns:
             message = f"there is no turn {over.turn}: the case has {turns} {'turn' if turns == 1 else 'turns'}"
             problems.append(Problem(f"evaluators[{index}].over.turn", message))

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from agentv.errors import Problem, SpecError
 from agentv.evals import iter_evaluators
 from agentv.model.request import CONVERSATION, OneTurn, Turn
+from agentv.protocols import evaluated_part
 from agentv.scoring.turns import golden_segments, is_golden_path
 from agentv.spec.evaluators import check_evaluators, has_expected_calls
 from agentv.spec.file_format import TurnEntry
@@ -176,7 +177,7 @@ def warn_of_last_answers(checks: Sequence[ConfiguredEvaluator]) -> list[Configur
 def last_answer_warnings(checked: ConfiguredEvaluator, path: str) -> Iterator[str]:
     """Yield a warning if an evaluator of a conversation, or one inside of it, forbids a text in the last answer."""
     evaluator = checked.evaluator
-    if "over" in checked.config or getattr(evaluator, "over", CONVERSATION) != CONVERSATION:
+    if "over" in checked.config or evaluated_part(evaluator) != CONVERSATION:
         return
     is_refusal = evaluator.type == "refusal"
     is_forbidden = evaluator.negate or (is_refusal and not getattr(evaluator, "expected", True))
