@@ -86,22 +86,41 @@ _KEYS: dict[str, dict[str, str]] = {
         ),
         "turns": "conversation dialog dialogue exchanges multi_turn script user_messages",
         "simulate": "simulation simulator simulated_user user_simulator user_simulation",
-        "id": "name title case_id test_id",
+        "id": "name title case_id test_id eval_id question_id task_id uid",
         "vars": "variables params",
+        "tags": "category categories label labels group groups",
         "metadata": "meta",
         "repeat": "repetitions trials epochs runs times",
     },
     "TurnEntry": {
-        "user": "input prompt query question message content text user_message user_input",
-        "expected": "expected_output output reference answer expected_tools expected_tool_calls assistant",
+        "user": "input prompt query question message content text user_message user_input user_content",
+        "expected": (
+            "expected_output output reference answer expected_tools expected_tool_calls assistant "
+            "tools_called tool_calls actions final_response"
+        ),
         "evaluators": "assert asserts assertions checks scorers metrics graders",
         "resume": "approve approval command",
     },
     "PersonaEntry": {
         "id": "name",
-        "description": "profile prompt bio traits",
+        "description": "profile prompt bio traits system_prompt instructions personality",
         "vars": "variables",
         "env": "environment",
+    },
+    "SimulateEntry": {
+        "user": "driver type kind mode",
+        "goal": "instructions instruction task scenario conversation_plan plan objective brief",
+        "opening": "starting_prompt first_message initial_message initial_input opening_message input",
+        "facts": "known_info knowledge slots data",
+        "target": "model provider",
+        "stop": "end until stop_when termination",
+    },
+    "FactEntry": {"asked": "when ask patterns keywords", "tell": "say template text answer"},
+    "StopEntry": {
+        "agent_says": "says text pattern regex",
+        "made": "calls tools tool_calls",
+        "max_turns": "max max_messages limit",
+        "min_turns": "min",
     },
     "EvalEntry": {
         "targets": "providers provider models model agents agent solvers",
@@ -119,7 +138,7 @@ _KEYS: dict[str, dict[str, str]] = {
         "timeout_s": "timeout timeout_seconds",
     },
     "Entry": {"tool": "name function tool_name toolName", "input": "arguments parameters params tool_input"},
-    "Cli": {"command": "cmd program script exec run", "env": "environment"},
+    "Cli": {"command": "cmd program script exec run", "env": "environment", "mode": "stream batch streaming"},
     "Contains": {"value": "text substring expected", "all": "values"},
     "Equals": {"value": "text expected"},
     "Regex": {"pattern": "value regex expression"},
@@ -207,12 +226,39 @@ _SCENARIO = (
     ("cases", "a scenario is a case here: list it in `cases`"),
     ("input", "a scenario is a case here: its name is `id`, its text is `input`, its conversation is `turns`"),
 )
+_BRIEF = (("simulate", "what a simulated user wants is `simulate: {user: model, target: NAME, goal: ...}`"),)
+_OPENING = (("simulate", "the first message of a simulated user is `simulate: {opening: ...}`"),)
+_TURN_LIMIT = (
+    (
+        "simulate",
+        "a conversation ends with `simulate: {stop: {max_turns: 6}}`; `type: conversation_turns` checks its turns",
+    ),
+)
+_USER = (
+    ("persona", "a description of the user is that of a persona: define it in `personas`, choose it with `persona`"),
+)
+_CRITERION = (("evaluators", f"a criterion is an evaluator: `evaluators: [{_JUDGE}]`"),)
+_CALLS = (("turns", f"expected calls are an evaluator: `evaluators: [{_SEQUENCE}]`"),)
+_SAME_CONVERSATION = (
+    ("turns", "each conversation gets an id by itself: the messages of one conversation are the `turns` of one case"),
+)
 _OTHER_WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     **dict.fromkeys(("connector", "connectorid"), _CONNECTOR),
     "connectors": (("targets", "connectors are `targets` here"), *_CONNECTOR[2:]),
     **dict.fromkeys(("scenario", "scenarioid"), _SCENARIO),
     "scenarios": (("cases", "scenarios are `cases` here"), *_SCENARIO[1:]),
     **dict.fromkeys(("persona", "personas", "personaid"), _PERSONA),
+    **dict.fromkeys(
+        ("instruction", "instructions", "conversationplan", "userscenario", "conversationscenario"), _BRIEF
+    ),
+    **dict.fromkeys(("startingprompt", "initialinput", "initialmessage", "firstmessage", "openingmessage"), _OPENING),
+    **dict.fromkeys(("maxturns", "maxmessages", "maxuserturns", "maxusersimulations"), _TURN_LIMIT),
+    **dict.fromkeys(("userdescription", "userprofile", "userpersona", "chatbotuser"), _USER),
+    **dict.fromkeys(
+        ("criteria", "criterion", "successcriteria", "failurecriteria", "expectedoutcome", "nlassertions"), _CRITERION
+    ),
+    **dict.fromkeys(("actions", "expectedactions", "goldenactions", "tooluses"), _CALLS),
+    **dict.fromkeys(("conversationid", "threadid", "sessionid"), _SAME_CONVERSATION),
 }
 """Words for our keys in other systems, without `_` and capitals: hints, each with a key that its place must know."""
 

@@ -65,7 +65,7 @@ class StopEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, o
 
     agent_says: Names | UnsetType = UNSET
     """Regular expressions for the agent's message, in any case of letters."""
-    made: list[dict[str, Any]] = []
+    made: list[dict[str, Any] | str] = []
     """Calls that reach the goal, as in `expected` of `tool_trajectory`; their status is `ok` unless stated."""
     max_turns: Annotated[int, Meta(ge=1, le=1000)] | UnsetType = UNSET
     """The largest number of messages of the user, scripted ones included; 12 by default."""

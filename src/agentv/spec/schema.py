@@ -179,7 +179,9 @@ def _build_definitions(root: type[Struct]) -> Definitions:
                 schema["items"] = _ref(ITEMS[key])
     _refine_case(definitions["CaseEntry"])
     _refine_turn(definitions["TurnEntry"])
-    definitions["StopEntry"]["properties"]["made"]["items"] = _ref("Entry")
+    definitions["StopEntry"]["properties"]["made"]["items"] = {
+        "anyOf": [{"type": "string", "minLength": 1}, _ref("Entry")]
+    }
     if "DatasetEntry" in definitions:
         definitions["Template"] = _template(definitions["CaseEntry"])
         definitions["DatasetEntry"]["properties"]["template"]["anyOf"][0] = _ref("Template")

@@ -12,19 +12,19 @@ from agentv.errors import Problem, SpecError
 from agentv.matching.matchers import bad_pattern
 from agentv.model.simulation import Fact, Simulation, StopRules
 from agentv.spec.evaluators import check_evaluators
-from agentv.spec.file_format import FactEntry, SimulateEntry, SimulateTurnEntry
+from agentv.spec.file_format import FactEntry, SimulateEntry, SimulateTurnEntry, StopEntry
 from agentv.spec.validation import build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from agentv.evals import ConfiguredEvaluator
-    from agentv.spec.file_format import StopEntry
 
 UNKNOWN = "unknown"
 """Fact that the user does not know."""
+_STOP_KEYS = frozenset(StopEntry.__struct_fields__)
 _MAX_PLAIN = 1e15
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")
+_RUNS = re.compile(r"[^\W\d_]+|[0-9]+")
 
 
 class CheckedSimulation(NamedTuple):
@@ -44,7 +44,7 @@ def check_simulation(
     if turn is not None:
         own, wrong = build(SimulateTurnEntry, msgspec.json.encode(turn), turn_path)
         problems = [*problems, *wrong]
-    problems = [_with_place(problem) for problem in problems]
+    problems = [_with_hint(problem) for problem in problems]
     if entry is None or problems:
         return CheckedSimulation(None, None, problems)
     entry = entry if own is None else _merge(entry, own)
@@ -55,11 +55,20 @@ def check_simulation(
     return CheckedSimulation(None if problems else _simulation(entry), goal, problems)
 
 
-def _with_place(problem: Problem) -> Problem:
-    """Return the problem of a limit that stands one level too high with a hint."""
-    if problem.path != "simulate.max_turns":
-        return problem
-    return problem._replace(message="unknown key 'max_turns' here: it belongs below `stop`: `stop: {max_turns: 6}`")
+def _with_hint(problem: Problem) -> Problem:
+    """Return a problem with what to write instead, where that is known."""
+    parent, _, key = problem.path.rpartition(".")
+    if parent == "simulate" and key in _STOP_KEYS and problem.about == "key":
+        return problem._replace(message=f"unknown key {key!r} here: it belongs below `stop`: `stop: {{{key}: ...}}`")
+    if parent.endswith("simulate.facts"):
+        if problem.message.endswith("got nothing"):
+            hint = "write `unknown` for what the user does not know"
+        else:
+            hint = "write what the user says as a text"
+        return problem._replace(message=f"{problem.message}: {hint}")
+    if problem.path.endswith("stop.made"):
+        return problem._replace(message=f"{problem.message}: write `made: [{{tool: NAME}}]`")
+    return problem
 
 
 def _merge(entry: SimulateEntry, own: SimulateTurnEntry) -> SimulateEntry:
@@ -108,7 +117,7 @@ def _goal(stop: StopEntry, path: str) -> tuple[ConfiguredEvaluator | None, list[
     """Return the evaluator that passes when the calls of the goal were made."""
     if not stop.made:
         return None, []
-    expected = [{"status": "ok", **call} for call in stop.made]
+    expected = [{"status": "ok", **call} for call in _made(stop)]
     try:
         config = {"type": "tool_trajectory", "name": "goal", "mode": "any_order", "expected": expected}
         return check_evaluators([config], path)[0], []
@@ -128,11 +137,25 @@ def _simulation(entry: SimulateEntry) -> Simulation:
 
 
 def _fact(name: str, written: FactEntry | str | float) -> Fact:
-    words = tuple(re.escape(word) for word in _WORDS.findall(name))
+    words = tuple(re.escape(word) for word in _words_of(name))
     if isinstance(written, FactEntry):
         value = None if written.value == UNKNOWN else _text(written.value)
         return Fact(value=value, asked=_listed(written.asked) or words, tell=written.tell)
     return Fact(value=None if written == UNKNOWN else _text(written), asked=words)
+
+
+def _words_of(name: str) -> Iterator[str]:
+    """Yield the words of a key: of `order_id`, of `orderId`, of `OrderID`, in every alphabet."""
+    for run in _RUNS.findall(name):
+        start = 0
+        for at in range(1, len(run)):
+            is_camel = run[at].isupper() and not run[at - 1].isupper()
+            is_after_acronym = run[at].islower() and run[at - 1].isupper() and at - 1 > start
+            if is_camel or is_after_acronym:
+                end = at if is_camel else at - 1
+                yield run[start:end]
+                start = end
+        yield run[start:]
 
 
 def _text(value: str | float) -> str:
@@ -150,7 +173,11 @@ def _stop_rules(stop: StopEntry) -> StopRules:
     }
     if "min_turns" in numbers and "max_turns" not in numbers:
         numbers["max_turns"] = max(numbers["min_turns"], StopRules().max_turns)
-    return StopRules(agent_says=_listed(stop.agent_says), made=tuple(stop.made), **numbers)
+    return StopRules(agent_says=_listed(stop.agent_says), made=_made(stop), **numbers)
+
+
+def _made(stop: StopEntry) -> tuple[dict[str, Any], ...]:
+    return tuple([{"tool": call} if isinstance(call, str) else call for call in stop.made])
 
 
 def _listed(names: Any) -> tuple[str, ...]:

@@ -222,6 +222,8 @@ def choice_message(value: object, choices: Sequence[str]) -> str:
     """Return the message for a value that is not among the choices, with a suggestion (did you mean)."""
     if value == "superset" and "partial" in choices:  # the most similar choice, `subset`, would be the opposite
         hint = "; what others call `superset`, more arguments than expected, is `partial` here."
+    elif value == "first_turn" and "last_turn" in choices:  # which would be the most similar one
+        hint = "; the first turn is `{turn: 1}`."
     else:
         hint = suggest(value, choices)
     if hint:  # what was probably meant comes first, and the list, which may be long, after it

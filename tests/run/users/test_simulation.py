@@ -54,8 +54,9 @@ def says(*texts: str) -> Any:
 
 
 class TestStopRules:
-    def test_the_calls_of_the_goal_end_the_conversation(self) -> None:
-        record = simulate(facts_user(stop={"made": [{"tool": "refund"}]}), refund_agent)
+    @pytest.mark.parametrize("call", [{"tool": "refund"}, "refund"])
+    def test_the_calls_of_the_goal_end_the_conversation(self, call: Any) -> None:
+        record = simulate(facts_user(stop={"made": [call]}), refund_agent)
         assert (record.status, record.ended_by, len(record.turns)) == ("pass", "goal", 12)
 
     def test_a_failed_call_does_not_reach_the_goal(self) -> None:
