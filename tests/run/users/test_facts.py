@@ -9,6 +9,7 @@ import pytest
 
 from agentv.model.simulation import Fact, Say, Simulation, Stop, UserView
 from agentv.run.users.facts import FactsUser
+from agentv.spec.simulation import check_simulation
 
 BRIEF = Simulation(
     opening="I want my money back.",
@@ -57,6 +58,45 @@ def test_the_goal_is_the_first_message_without_an_opening() -> None:
 )
 def test_facts_are_told_when_they_are_asked_for(asked: str, told: str) -> None:
     assert answers(asked)[-1] == told
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("Quel est votre prénom ?", "Ann"),
+        ("お名前を教えてください。", "花子"),
+        ("주소가 어떻게 되나요", "Seoul"),
+        ("あなたのIDは", "A-17"),
+        ("Das ist noch keine Nummer.", "Please go on."),
+        ("生日是哪天\uff1f", "I do not know."),
+        ("ما هو لونه؟", "I do not know."),
+        ("See https://shop.example/find?page=1 for that.", "Please go on."),
+        ("Did you read https://shop.example/find?", "I do not know."),
+    ],
+)
+def test_facts_and_questions_of_other_alphabets(asked: str, told: str) -> None:
+    facts = {"prénom": "Ann", "名前": "花子", "주소": "Seoul", "orderID": "A-17"}
+    checked = check_simulation({"opening": "x", "facts": facts})
+    assert checked.simulation is not None
+    assert answers(asked, brief=checked.simulation)[-1] == told
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("order_id", ("order", "id")),
+        ("orderId", ("order", "Id")),
+        ("HTTPCode", ("HTTP", "Code")),
+        ("prénom", ("prénom",)),
+        ("geburtsTag2", ("geburts", "Tag", "2")),
+        ("дата_рождения", ("дата", "рождения")),
+        ("StraßeÜber", ("Straße", "Über")),
+    ],
+)
+def test_the_words_of_a_key_ask_for_it(name: str, words: tuple[str, ...]) -> None:
+    checked = check_simulation({"opening": "x", "facts": {name: "v"}})
+    assert checked.simulation is not None
+    assert checked.simulation.facts[name].asked == words
 
 
 def test_a_fact_is_told_again_when_it_is_asked_for_again() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from agentv.matching.matchers import pattern_of
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
 MAX_NUDGES = 3
 """Nudges in a row after which the conversation ends."""
 OUT_OF_NUDGES = f"the agent neither asked nor finished after {MAX_NUDGES} nudges"
+_ADDRESS = re.compile(r"https?://\S*[\w/]")
+"""Addresses, whose question marks ask nothing."""
+_QUESTION_MARKS = "?\uff1f\u061f\u037e"
+_UNSPACED = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u318f\u31f0-\u31ff\u3400-\u9fff\ua960-\ua97f"
+    r"\uac00-\ud7ff\uf900-\ufaff"
+)
+"""Letters of languages that write words, or words and their endings, without a space between them."""
+_IN_WORD = rf"[^\W{_UNSPACED}]"
 
 
 class FactsUser:
@@ -33,7 +43,7 @@ class FactsUser:
         if told:
             self._nudges = 0
             return _say(" ".join(dict.fromkeys(told)))
-        if "?" in answer:
+        if is_question(answer):
             self._nudges = 0
             return _say(self._brief.fallback)
         if self._nudges == MAX_NUDGES:
@@ -54,7 +64,12 @@ def is_asked(fact: Fact, text: str) -> bool:
 
 def whole_words(pattern: str) -> str:
     """Return a pattern that matches only between the boundaries of words."""
-    return rf"(?<!\w)(?:{pattern})(?!\w)"
+    return rf"(?<!{_IN_WORD})(?:{pattern})(?!{_IN_WORD})"
+
+
+def is_question(text: str) -> bool:
+    """Return whether a message of the agent has a question mark."""
+    return any(mark in _ADDRESS.sub(" ", text) for mark in _QUESTION_MARKS)
 
 
 def tell(sentence: str, value: str) -> str:
