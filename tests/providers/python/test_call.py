@@ -313,6 +313,7 @@ def test_code_that_does_not_load_is_run_once(folder: Path) -> None:
     [
         ("agent = 42", {}, "a int cannot be asked: expected a function, a class, or an object with `__call__`"),
         ("def agent(): return 'x'", {}, "the function takes no argument"),
+        ("class A:\n  def run(self, p): ...\nagent = A.run", {}, "it is a method without its object: name the class"),
         ("class A:\n  def run(self, p): ...\nagent = A()", {"args": {"n": 1}}, "`args` are for a function or a class"),
         ("class agent:\n  def run(self, p): ...", {"args": {"n": 1}}, "TypeError: agent() takes no arguments"),
     ],

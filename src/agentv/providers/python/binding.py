@@ -178,6 +178,9 @@ def _read_parameters(function: Callable[..., Any], args: Mapping[str, Any]) -> _
         msg = "the function takes no argument: its first parameter is the prompt, the `messages` or the `request`"
         raise FormatError(msg)
     first, *others = parameters.values()
+    if first.name == "self" and inspect.isfunction(function):
+        msg = "it is a method without its object: name the class, or the method of an object, such as `agent.run`"
+        raise FormatError(msg)
     by_name = {each.name: each for each in others if each.kind in _NAMED and each.name not in args}
     extras = tuple(name for name in _EXTRAS if name in by_name)
     needs_resume = "resume" in extras and by_name["resume"].default is inspect.Parameter.empty
