@@ -136,9 +136,18 @@ _DAY_AND_MONTH = re.compile(r"(?<![\w./-])(\d{1,2})[./-](\d{1,2})(?![\w/-]|\.\d)
 """A date without a year, where it is known to be no other value: "10/21" of a brief is 21 October."""
 _OWN_BEFORE = re.compile(r"\b(?:my|mine|our|ours)\b[^,;]{0,40}\b(?:is|are|was|were)\s+$", re.IGNORECASE)
 """Words before a value that somebody tells of himself."""
+_NUMBERED = re.compile(
+    r"(?:\b(?:no|nr|ref)\.|\b(?:number|reference|ticket|complaint|case)\s+(?:no\.?\s*)?|#|\u2116)\s*$", re.IGNORECASE
+)
+"""Words before the number of a record."""
 _PARTS = re.compile(r"[^\W_]+")
 _DOTTED = re.compile(r"v?\d+(?:\.\d+){2,}(?:[/:]\d+)?")
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_LAST_DAYS = frozenset((*(f"{month:02d}-{day}" for month, day in enumerate(_MONTH_DAYS, 1)), "02-28"))
+_WEEKDAY = re.compile(
+    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:montag|dienstag|mittwoch|donnerstag|freitag)s?\b"
+)
+_MONTH_END = re.compile(r"last day|end of (?:the |each |every )?month|monatsende|fin de mois|fin de mes|fine mese")
 _UNIT_FACTORS = (10, 100, 1000, 60)
 _MEASURE_FACTORS = (2.2046, 0.4536, 1.6093, 0.6214, 2.54, 0.3937, 3.2808, 0.3048)
 """Pounds and kilograms, miles and kilometres, inches and centimetres, feet and metres."""
@@ -231,6 +240,8 @@ class KnownValues:
 
     def _knows_date(self, value: TextValue, numbers: tuple[float, ...]) -> bool:
         """Return whether a date is known: its day, a day of a known date, or a known number of days from one."""
+        if all(self._is_of_other_time(key) for key in value.keys):
+            return False
         if any(f"day:{key[-5:]}" in self._keys and not self._has_year(key) for key in value.keys):
             return True
         known_days = {key[-5:] for key in self._keys if key.startswith("day:")}
@@ -239,16 +250,25 @@ class KnownValues:
             is_day_known = any(day[3:] == known[3:] for known in known_days)  # some months later
             if is_day_known or (is_month_known and self.has_number(float(day[3:]))):  # "8-12 July" names two days
                 return True
+        is_last = any(day in _LAST_DAYS for day in (key[-5:] for key in value.keys if not self._has_year(key)))
+        if is_last and _MONTH_END.search(self._folded):
+            return True
         days = {_ordinal(key) for key in self._keys if key.startswith("day:")}
         steps = {1.0, *(number for number in numbers if number <= MAX_FACTOR)}
         steps |= {number * 7 for number in steps}
+        steps |= {*range(2, 7)} if _WEEKDAY.search(self._folded) else set()
         own = {_ordinal(key) for key in value.keys if not self._has_year(key)}
         return any(abs(day - known) in steps for day in own for known in days)
+
+    def _is_of_other_time(self, key: str) -> bool:
+        """Return whether a date has a year that is neither known nor near, so that it is not worked out."""
+        return key.startswith("date:") and int(key[5:9]) not in _RECENT and float(key[5:9]) not in self._numbers
 
     def knows_day(self, day: str) -> bool:
         """Return whether a day of the month is known, from a date or as a number."""
         days = {int(key[-2:]) for key in self._keys if key.startswith("day:")}
         steps = {0.0, 1.0, *(number for number in self._numbers if number <= MAX_FACTOR)}
+        steps |= {*range(2, 15)} if _WEEKDAY.search(self._folded) else set()
         return float(day) in self._numbers or any(abs(int(day) - known) in steps for known in days)
 
     def _has_year(self, key: str) -> bool:
@@ -365,6 +385,9 @@ class KnownValues:
         recent = numbers[-_MAX_TERMS:]
         products = [a * b for a, b in combinations(recent, 2) if min(a, b) <= MAX_FACTOR or max(a, b) > _LARGE]
         parts = [a * (1 - b / 100) for a in recent for b in recent if b < 100]  # noqa: PLR2004 - per cent
+        differences = [abs(a - b) for a, b in combinations(recent, 2) if (a - b) % 1]
+        if any(_is_equal(number, round(a * b, 2)) for a in differences for b in recent):
+            return True
         terms = {*products, *parts, *recent}
         sums = [sum(some) for size in (2, 3, 4) for some in combinations(recent, size)]
         return (
@@ -456,6 +479,10 @@ class KnownValues:
             is_spoken = value.number in set(word_numbers(sentence)) and not value.is_amount
             if is_loose or not is_marked or is_spoken:
                 return False
+            if value.number > SMALL and _NUMBERED.search(
+                sentence.partition(value.text)[0]
+            ):  # the number of a record is not worked out
+                return not (self.has_number(value.number) or self._is_part(value) or self._is_next(value))
         elif value.kind == "quotation":
             is_marked = is_marked and request != ""
         elif value.kind == "time":

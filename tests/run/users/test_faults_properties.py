@@ -27,6 +27,8 @@ DIALOGUES = [
         "talks.jsonl",
         "answers.jsonl",
         "services.jsonl",
+        "errands.jsonl",
+        "inquiries.jsonl",
     )
     for line in (DATA / name).read_text("utf-8").split("\n")
     if line

@@ -13,13 +13,15 @@ from unicodedata import category
 
 from agentv.matching.provenance import KnownValues
 from agentv.model.simulation import Say, Stop
-from agentv.run.users.instructions import find_instructions, find_quotation
+from agentv.run.users.instructions import find_instructions, find_quotation, find_quoted_goal
 from agentv.run.users.model import INSTRUCTIONS
 from agentv.run.users.roles import Speakers, find_reversed_role
 from agentv.run.users.speech import (
     contains,
     content_words,
     is_answered,
+    is_half_answered,
+    is_question,
     is_understood,
     open_requests,
     plain,
@@ -51,7 +53,7 @@ _GREETINGS = word_set(
     "hi hello hey good morning afternoon evening day dear team sir madam there yes ok okay sure well please so guten "
     "tag hallo morgen bonjour hola buenos días ciao buongiorno olá"
 )
-SAID = "?!+$€£"
+SAID = "+$€£"
 """Signs that are a message without a letter, as pictures are."""
 _NOTHING = re.compile(
     r"[(\[<*{\"']+\s*(?:no (?:message|reply|response|text|answer|comment|content)|empty(?: message)?|silence|silent"
@@ -162,12 +164,14 @@ class FaultFinder:
 
     def _open_question(self, view: UserView, message: str | None = None) -> str | None:
         """Find a request of the agent that was not answered when the user ended the conversation."""
-        requests = [request for request in open_requests(view.last_answer[-MAX_CHECKED:]) if is_understood(request)]
+        last = view.last_answer[-MAX_CHECKED:]
+        requests = [request for request in open_requests(last) if is_understood(request)]
+        requests = [request for request in requests if is_question(request)] or requests
         if not requests:
             return None
-        is_open = message is None or not any(is_answered(request, message) for request in requests)
+        is_open = message is None or not any(is_answered(request, message, last) for request in requests)
         rest = None if is_open or message is None else unanswered_part(" ".join(requests), message)
-        if not is_open and rest is None:
+        if not is_open and rest is None and not (message is not None and is_half_answered(requests, message)):
             return None
         return f"it ended the conversation while a question of the agent was open: {_cut(rest or requests[-1])!r}"
 
@@ -179,7 +183,7 @@ class FaultFinder:
         named = find_instructions(text, topics, tuple(self._brief.facts), self._brief.goal)
         if named:
             return f"it spoke of its instructions: {_cut(named)!r}"
-        quoted = find_quotation(text, self._hidden, self._sayable)
+        quoted = find_quoted_goal(text, self._brief.goal) or find_quotation(text, self._hidden, self._sayable)
         return f"it quoted a text that is not the user's: {quoted!r}" if quoted else None
 
 

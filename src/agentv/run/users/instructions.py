@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from agentv.run.users.speech import (
+    QUOTED,
     compile_pattern,
     contains,
     content_words,
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 QUOTED_WORDS = 7
 """Words in a row that a message must not share with a text that the user has never seen."""
+QUOTED_GOAL = 5
+"""The same for its own goal in quotation marks."""
 SUFFICIENT = 2
 """Signs from which a message speaks of its instructions."""
 _PLAYED = (
@@ -39,7 +42,7 @@ _UNMISTAKABLE = (
         rf"|{_PLAYED})\b"
     ),
     (
-        rf"(?:my|the|this|a|an|your|assigned) (?:\w+ )?persona\b|(?:simulated|fictional|fictitious"
+        rf"(?:(?:my|the|this|your|assigned) (?:\w+ )?|an? )persona\b|(?:simulated|fictional|fictitious"
         rf"|imaginary) (?:\w+ )?{_PLAYED}"
     ),
     r"(?:fact|character) ?sheet|(?:system|user) prompt|(?:role|scenario|character|persona) description",
@@ -71,6 +74,10 @@ _UNMISTAKABLE = (
         rf"(?:i'm|i am|as|being) (?:only |just )*an? (?:test|virtual) {_PLAYED}|(?:user|customer|person|persona"
         r"|client) (?:that |who |whom )?i(?:'m| am|'ve been| was) (?:\w+ )?(?:play|simulat|act|represent|portray"
         r"|impersonat|asked to|told to)\w*"
+    ),
+    (
+        r"\bi(?:'m| am)? (?:only |just |merely |really )*(?:play|act|pose|simulate|portray|impersonate) (?:as |out )?"
+        rf"(?:an?|the) {_PLAYED}\b"
     ),
     r"(?:play|tak)(?:ing|e|s)? the (?:role|part) of|(?:i'm|i am) role-?playing|pretending (?:that )?i\b",
     r"(?:have|need|had|supposed|told|asked|going|meant|want(?:ed)?) to (?:pretend|role-?play|simulate an?)\b",
@@ -393,6 +400,13 @@ def _named_goal(text: str, goal: str | None, known: set[str]) -> str | None:
         return None
     told, own = stems(content_words(match["goal"])), stems(content_words(goal))
     return match[0] if own and len(told & own) * 3 > len(own) * 2 else None
+
+
+def find_quoted_goal(message: str, goal: str | None) -> str | None:
+    """Return a quotation that is a part of the goal: a user has it in mind, and not in writing."""
+    aim = words(goal or "")
+    quoted = (match[0] for match in QUOTED.finditer(plain(message)))
+    return next((text for text in quoted if len(words(text)) >= QUOTED_GOAL and contains(aim, words(text))), None)
 
 
 def find_quotation(message: str, hidden: Sequence[Sequence[str]], sayable: Sequence[Sequence[str]]) -> str | None:

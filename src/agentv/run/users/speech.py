@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"\w+(?:'\w+)?")
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u2018\u0060\u00b4\u02bc", "'"))
 _SENTENCE = re.compile(r"[^.!?\n\uff1f\u061f]*(?:[.!?\uff1f\u061f]+(?=\s|$)|\n|$|[.!?](?=\S))")
-_QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]")
+QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]")
 _NOT_SAID = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|https?://\S+|\(.*?\)(?=\s*$)")
 """Quotations and addresses, whose question marks ask nothing."""
 QUESTION_MARKS = "?\uff1f\u061f"
@@ -150,6 +150,8 @@ _GIVEN_UP = re.compile(
 _SEVERAL = re.compile(r"(?<=[?])\s+|,?\s+(?:and|und|et|y|e|en)\s+|,\s+")
 """Ends of the parts of a question that ask for one thing each."""
 _MEASURED = re.compile(
+    r"^(?:and\s+|so\s+)?(?:on\s+)?(?:which|what)\s+day\b|\b(?:what|which)(?:'s|\s+is|\s+was)?\s+(?:your|the)\s+(?:\w+\s+){0,2}"
+    r"(?:number|code|id|phone|zip|postcode|pin|e-?mail|date|birthday|budget|weight|height|age)\b|"
     r"\bhow\s+(?:many|much)\b|^(?:on\s+)?(?:when|which\s+date|what\s+(?:date|time))\b|\b(?:until|since|from)\s+when\b"
     r"|\bwann\b|\bwie\s+viele?\b",
     re.IGNORECASE,
@@ -170,6 +172,44 @@ _THANKS = re.compile(
     re.IGNORECASE,
 )
 """Words that answer no question."""
+_DRAWN_OUT = re.compile(r"([a-z])\1{2,}", re.IGNORECASE)
+"""Letters that are written several times for effect."""
+_SETTLED = re.compile(
+    r"\b(?:that|this|it)\s+(?:all\s+|just\s+|really\s+|totally\s+)?\w+(?:s|ed)\s+(?:it|that|this|everything|all|(?:my|the)"
+    r"\s+(?:\w+\s+)?(?:problem|question|issue|matter|thing)s?)\b|\b(?:i|we)(?:'m|\s+am|'re|\s+are)\s+closing\b.{0,20}"
+    r"|\b(?:dann\s+|damit\s+|so\s+)?(?:ist\s+)?(?:ja\s+|jetzt\s+)?(?:alles|tout|todo|tutto|tudo)\s+(?:ist\s+|est\s+|está\s+|è\s+)?"
+    r"(?:geklärt|klar|erledigt|réglé|clair|claro|resuelto|listo|chiaro|risolto)\b",
+    re.IGNORECASE,
+)
+"""Statements that all is done."""
+_OR = re.compile(r"\b(?:or|oder|ou|of|o)\b", re.IGNORECASE)
+_OPTIONS = re.compile(r"\b(?:or|and|oder|und|ou|et|o|y|e|of|en)\b|[,;/]|\d\D+\d", re.IGNORECASE)
+"""Signs of a list, from which a question may ask for one thing."""
+_ALTERNATIVES = re.compile(
+    r"\b(?:or|oder|ou)\s+(?!not\b|so\b|older\b|more\b|less\b|later\b|earlier\b|above\b|younger\b|no\b|nicht\b)",
+    re.IGNORECASE,
+)
+"""A question that asks to choose between what it names."""
+_CHOSEN = re.compile(
+    r"n't\b|\b(?:not|no|nope|never|depends|idk|dunno|nicht|kein\w*|pas|non|niet|geen|não|first|second|third|last|latter|former|either|both|neither|none|any|whichever|whatever|all\s+of|other|another|rather"
+    r"|prefer|only|just|keep|do|go|take(?!\s+care)|use|leave|make|you\s+(?:choose|decide)|\w+er\s+one|\w+est|erste[rns]?|zweite[rns]?"
+    r"|beide[s]?|egal|lieber)\b",
+    re.IGNORECASE,
+)
+"""Words that choose without naming the thing."""
+MAX_CHOICE = 2
+"""Words of content of an answer that names a thing at once."""
+_OF_RESULT = re.compile(
+    r"\b(?:it|that|this|everything|all|problem|issue|error|still|now|see|works?|there|correct|right|okay|ok|fine|ready|agree"
+    r"|acceptable|enough)\b|^\W*\w+\W*$",
+    re.IGNORECASE,
+)
+"""Words of a question for a result or for consent, which a word of praise answers."""
+_PREFERENCE = re.compile(r"\b(?:want|like|prefer|suits?|works?|best|choose|convenient|take)\b", re.IGNORECASE)
+"""Words of a question whose answer may be what the agent named before."""
+_TOKEN = re.compile(r"\w+(?:[.:,']\w+)*")
+MIN_FORM = 3
+"""Letters that the forms of a word have in common."""
 _DECISION = re.compile(
     r"\b(?:shall|should|may|would|want|accept|agree|sure|prefer|wish|like|need|tell|give|send|provide|share|confirm"
     r"|name|possible|before|möchten|wollen|soll|darf|voulez|souhaitez|dois|quiere|desea|vuole|there\s+an?"
@@ -207,6 +247,7 @@ _PUT_OFF = re.compile(
     re.IGNORECASE,
 )
 _COURTESY_WORDS = word_set(
+    "excited solves closing ja bei ihnen euch schnell rasch flott wirklich vite vraiment rápido realmente davvero "
     "thank thanks thankyou thx thnx ty tysm ta cheers much many lot lots bunch million ever really truly again "
     "appreciate appreciated grateful bye goodbye farewell later ciao cya night day evening morning afternoon weekend "
     "week nice good great lovely wonderful excellent perfect perfectly fantastic brilliant awesome amazing super cool "
@@ -248,12 +289,12 @@ _COURTESY_WORDS = word_set(
 """Words of thanks, praise and farewell, and of the statement that all is done."""
 _DECLINED = re.compile(
     r"n't\b|\b(?:too\s+long|giv(?:e|ing)\s+up|going\s+nowhere|waste\s+of|useless|ridiculous|enough\s+of\s+this)\b"
-    r"|\b(?:nope|nah|dont|doesnt|didnt|cant|couldnt|wouldnt|havent|hasnt|isnt|wasnt|not|no(?!\.|\s*\d)|none|never"
+    r"|\b(?:nope|nah|idk|dunno|dont|doesnt|didnt|cant|couldnt|wouldnt|havent|hasnt|isnt|wasnt|not|no(?!\.|\s*\d)|none|never"
     r"|nobody|nothing|nowhere|neither|nor|without|cannot|unknown|unsure|uncertain|forgot|forgotten|forget|lost|gone"
     r"|missing|misplaced|unreadable|illegible|hidden|later|ages|idea|clue|beats\s+me|(?:look|find|check|ask|search"
     r"|dig|figure)(?:ing|ed)?|have\s+to|need\s+to|rather|private|secret|confidential|depends|guess|wish"
     r"|hard\s+to\s+(?:say|tell)|you\s+tell\s+me|wait|(?:a|one)\s+(?:moment|second|minute)|sec|hold\s+on|hang\s+on"
-    r"|let\s+me|why|somewhere|somebody|someone|some|whatever|sorry|afraid|yet|still|handles|entered|knows?|nicht"
+    r"|let\s+me|we(?:'ll|\s+will)\s+see|why|somewhere|somebody|someone|some(?!\s+time)|whatever|sorry|afraid|yet|still|handles|entered|knows?|nicht"
     r"|kein\w*|nie|weiß|leider|später|pas|aucune?|jamais|sais|désolée?|tampoco|sé|sin|ningun[oa]?|não|nem|sei|senza"
     r"|nessun\w*|non|né|saprei|ricordo|recuerdo|acuerdo|lembro|ni\s+idea|nem\s+ideia|ignore|souviens|geen|niet|weet"
     r"|inte|ingen|vet|nie|nei)\b",
@@ -261,6 +302,13 @@ _DECLINED = re.compile(
 )
 """Words of somebody who does not tell a value, or not yet."""
 
+_LACKING = re.compile(
+    r"(?:n't|\b(?:not|no|never|cannot|dont|cant|nicht|kein\w*|pas|non?|n\u00e3o|niet|geen))\b.{0,20}\b(?:know|have"
+    r"|remember|recall|idea|clue|sure|find|found|see|show|say|tell|got|given?|wei\u00df|habe|sais|s\u00e9|so|sei|weet)\b"
+    r"|\b(?:idk|dunno|unknown|unsure|forgot\w*|no\s+idea|sorry|afraid)\b",
+    re.IGNORECASE,
+)
+"""Words of somebody who does not have what he was asked for."""
 
 USER_ACTS = (
     r"(?:never|always|already|not|just|also|only|even|now|then|be|been|had|have|paid|pay|sent|send|tr(?:y|ied)|read"
@@ -305,7 +353,7 @@ def sentences(text: str) -> list[str]:
 
 def without_quotations(text: str) -> str:
     """Return a text without the words that it quotes."""
-    return _QUOTED.sub(" ", plain(text))
+    return QUOTED.sub(" ", plain(text))
 
 
 def is_question(sentence: str) -> bool:
@@ -347,35 +395,94 @@ def content_words(text: str) -> set[str]:
     return {word for word in words(text) if word not in _FUNCTION_WORDS}
 
 
-def is_answered(request: str, message: str) -> bool:
-    """Return whether a last message may answer a request: it does more than thank and say goodbye."""
-    text = plain(message).strip()
-    said = _LEAVING.sub(" ", text)
+def is_answered(request: str, message: str, answer: str = "") -> bool:
+    """Return whether a last message may answer a request: it does more than thank, repeat and say goodbye."""
+    text = _DRAWN_OUT.sub(r"\1", plain(message).strip())
+    said = _SETTLED.sub(" ", _LEAVING.sub(" ", text))
+    new = _without_echo(said, request, answer) if _ASKS.search(request) or _is_status(request) else said
+    is_echo, said = new != said, new
     if is_question(text) or _PARTICLE.search(text) or _FRAGMENT.search(text):
         return True
+    if _ALTERNATIVES.search(request):
+        return is_put_off(said) or _GIVEN_UP.search(text) is not None or _is_chosen(request, said)
     if _APPROVING.search(text) and not _ASKS.search(request):
         return True
-    if re.search(r"\d", said) or is_put_off(said) or _GIVEN_UP.search(text):
+    is_more = re.search(r"\d", said) is not None or any(_is_content(word) for word in words(said))
+    if is_more or is_put_off(said) or _GIVEN_UP.search(text):
         return True
-    if any(word not in _COURTESY_WORDS and word not in _FUNCTION_WORDS for word in words(said)):
-        return True
-    if (content_words(said) - _COURTESY_WORDS) & content_words(request) or _is_confirmed(request, text, said):
+    if (content_words(said) - _COURTESY_WORDS) & content_words(request) or _is_confirmed(
+        request, text, said, is_echo=is_echo
+    ):
         return True
     return _is_proposal(request) and re.search(r"\w", text) is not None and _is_accepted(text)
 
 
+def is_half_answered(requests: Sequence[str], message: str) -> bool:
+    """Return whether a message takes up the first of several questions for a yes or no, and not the last one."""
+    text = plain(message)
+    first, last = requests[0], requests[-1]
+    if len(requests) < 2 or any(_ASKS.search(request) for request in (first, last)):  # noqa: PLR2004 - several
+        return False
+    if is_question(text) or is_declined(text) or is_put_off(text) or len(_PARTICLE.findall(text)) > 1:
+        return False
+    return _takes_up(text, first) and not _takes_up(text, last)
+
+
+def _takes_up(message: str, request: str) -> bool:
+    """Return whether a message has a word of a request."""
+    asked = content_words(request)
+    return any(_is_heard(word, asked) for word in content_words(message) - _COURTESY_WORDS)
+
+
+def _is_chosen(request: str, message: str) -> bool:
+    """Return whether a message names a thing that a request asks to choose, or another one at once."""
+    if _CHOSEN.search(message) or _takes_up(message, request):
+        return True
+    first = [word for word in words(re.split(r"[,;.!](?!\d)", message)[0]) if _is_content(word)]
+    return 0 < len(first) <= MAX_CHOICE
+
+
+def _is_content(word: str) -> bool:
+    """Return whether a word is more than a courtesy."""
+    plain_word = word.partition("'")[0]
+    return not any(form in _COURTESY_WORDS or form in _FUNCTION_WORDS for form in (word, plain_word))
+
+
+def _without_echo(said: str, request: str, answer: str) -> str:
+    """Return a message without the words of the agent's statements, which are no answer to what it asks."""
+    told = [part for part in sentences(answer) if part not in request and not is_question(part)]
+    is_choice = _PREFERENCE.search(request) or _OPTIONS.search(" ".join(told))
+    if not told or (is_choice and not _OR.search(request)):
+        return said
+    asked = {word for word in words(request) if not word.isdigit()}
+    heard = {word for part in told for word in words(part)} - asked
+    return _TOKEN.sub(lambda match: " " if _is_heard(match[0].casefold(), heard) else match[0], said)
+
+
+def _is_heard(word: str, heard: Iterable[str]) -> bool:
+    return any(
+        word == other or (min(len(word), len(other)) >= MIN_FORM and (word.startswith(other) or other.startswith(word)))
+        for other in heard
+    )
+
+
 def unanswered_part(request: str, message: str) -> str | None:
-    """Return the part of a request for several things whose answer must have a number or a time, if there is none."""
+    """Return the part of a request whose answer must have a number, a time or an address, if there is none."""
     parts = [part.strip() for part in _SEVERAL.split(request) if part.strip()]
     text = plain(message)
-    if len(parts) < 2 or is_question(text) or is_declined(text) or is_put_off(text):  # noqa: PLR2004 - several
+    if is_question(text) or is_declined(text) or is_put_off(text):
         return None
-    if re.search(r"\d", text) or any(word_numbers(text)) or any(foreign_numbers(text)) or _WHEN.search(text):
+    if (
+        re.search(r"[\d@]|\b[A-Z]{3,}\b", text)
+        or any(word_numbers(text))
+        or any(foreign_numbers(text))
+        or _WHEN.search(text)
+    ):
         return None
     return next((part for part in parts if _MEASURED.search(part)), None)
 
 
-def _is_confirmed(request: str, text: str, said: str) -> bool:
+def _is_confirmed(request: str, text: str, said: str, *, is_echo: bool) -> bool:
     """Return whether a message answers a question for a yes or no: it says more than thanks."""
     if _ASKS.search(request):
         return False
@@ -384,7 +491,8 @@ def _is_confirmed(request: str, text: str, said: str) -> bool:
     is_short = len(words(request)) <= _TAG_WORDS
     if _RESULT.search(text) or (is_short and _ACCEPTED.search(_THANKS.sub(" ", text))):
         return True
-    return _is_status(request) and re.search(r"\w", _THANKS.sub(" ", said)) is not None
+    is_remark = is_echo and _OF_RESULT.search(request) is None
+    return _is_status(request) and not is_remark and re.search(r"\w", _THANKS.sub(" ", said)) is not None
 
 
 def _is_status(request: str) -> bool:
@@ -424,6 +532,11 @@ def _is_proposal(request: str) -> bool:
 def is_declined(message: str) -> bool:
     """Return whether a message has words of somebody who does not tell a value."""
     return _DECLINED.search(plain(message)) is not None
+
+
+def is_lacking(message: str) -> bool:
+    """Return whether a message says that its writer does not have what he was asked for."""
+    return _LACKING.search(plain(message)) is not None
 
 
 def contains(words_: Sequence[str], part: Sequence[str]) -> bool:

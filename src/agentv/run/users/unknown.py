@@ -14,9 +14,11 @@ from agentv.run.users.speech import (
     contains,
     content_words,
     is_declined,
+    is_lacking,
     is_question,
     plain,
     questions,
+    sentences,
     word_set,
     words,
 )
@@ -114,14 +116,14 @@ _FILLERS = word_set(
     "good great says said should must according must've i've got have has had use using with"
 )
 _EVADED = re.compile(
-    r"\b(?:is|are|was|it's|that's|be)\s+(?:\w+\s+)?(?:in|on|at|behind|under|with|inside|somewhere|new|old|for|too"
+    r"\b(?:is|are|was|it's|that's|be)\s+(?:(?:\w+(?:ed|en|ly|where)|right|just|still|all|back|down|up|out|not)\s+)?(?:in|on|at|behind|under|with|inside|somewhere|new|old|for|too"
     r"|long|hard|difficult|impossible|personal|important|necessary|required|enough|written|printed|stored|kept"
     r"|up\s+to|a\s+(?:long|good|surprise|question))\b|(?<!\bi\s)(?<!\bwe\s)\b(?:has|have|keeps?)\s+(?:it|that|them"
     r"|the|those|all|my|our)\b|\b(?:handles|knows?|deals?|takes\s+care|entered|arranged|came\s+with|does\s+that|threw"
     r"|thrown|left)\b|\b(?:what|where|how|whether)\b|\byou(?:'d|\s+would|\s+could|\s+should|\s+can)?\s+(?:tell|see"
     r"|have|know)\b|\b(?:whichever|whatever|whoever|same\s+as|as\s+(?:last|always|usual)|the\s+usual|if\s+only"
-    r"|remember|recall)\b|\b(?:any|either|both|doesn't\s+matter|up\s+to\s+you|you\s+choose|surprise|gift|present"
-    r"|impossible|blank|private|personal|decid\w+|expert|worn|faded|scratch\w*|missing|unreadable|between|same"
+    r"|remember|recall)\b|\b(?:(?:hard|difficult)\s+to\s+\w+|any|either|both|doesn't\s+matter|up\s+to\s+you|you\s+choose|surprise|gift|present"
+    r"|impossible|blank|private|personal|decid\w+|expert|worn|faded(?!\s+\w)|scratch\w*|missing|unreadable|between|same"
     r"|standard|usual|normal|question|matter|beyond|mystery|secret|own\s+business|all\s+i\s+(?:know|have|can)"
     r"|only\s+thing)\b",
     re.IGNORECASE,
@@ -144,8 +146,8 @@ _PRONOUN = re.compile(
 """Words of a sentence, in contrast to a name or a description without a verb, and interjections."""
 _TELLING = re.compile(
     r"^(?:(?:yes|yeah|yep|sure|oh|well|and|so|ja|oui|s\u00ed|s\u00ec|sim)\s+)*(?:(?:it|that|this|he|she|they|there"
-    r"|the\s+\w+|my\s+[\w\s]{2,30}?|one\s+of\s+\w+)(?:'s|'re|\s+(?:is|are|was|were|says|would\s+be))\s+(?!\w+(?:ed"
-    r"|en)\b)|(?:i|we|he|she|they)(?:'m|'re|\s+(?:am|are))\s+(?:with|at|on|an?|using|allergic|from|in)\b|(?:at"
+    r"|the\s+\w+|my\s+[\w\s]{2,30}?|one\s+of\s+\w+)(?:'s|'re|\s+(?:is|are|was|were|says|would\s+be))\s+(?!\w{2,}ed\b"
+    r"|\w{2,}(?:tt|k|v|t|d|s)en\b)|(?:i|we|he|she|they)(?:'m|'re|\s+(?:am|are))\s+(?:with|at|on|an?|using|allergic|from|in)\b|(?:at"
     r"|from)\s+(?:the|an?)\s+\w+|(?:i'm|i\s+am|we're|we\s+are)\s+(?:moving|leaving|switching|going|changing)\b|(?:i"
     r"|we|he|she|they|it)(?:'ve|'s)?\s+(?:have|has|got|use|used|paid|bought|took|drive|own|chose)\s+|because\b|weil\b"
     r"|parce\b|porque\b|perch\u00e9\b|es\s+ist\s|das\s+ist\s|c'est\s|es\s+(?:un|una|de|el|la)\s|\u00e8\s|j'ai\s"
@@ -154,6 +156,21 @@ _TELLING = re.compile(
     re.IGNORECASE,
 )
 """Beginnings of sentences that tell what something is."""
+_ASKS_THING = re.compile(
+    r"\b(?:what|which|who)\b(?!.*\b(?:date|day|month|year|time|week|due)\b)[^?]*\?[^?]*$", re.IGNORECASE
+)
+"""A last question for a thing or a person."""
+_TAG_QUESTION = re.compile(
+    r",?\s*\b(?:right|ok|okay|correct|yes|no|eh|isn't it|doesn't it|won't it|oder|nicht wahr|non|n'est-ce pas|verdad"
+    r"|vero)\s*\?",
+    re.IGNORECASE,
+)
+"""Ends of statements that ask for nothing but consent."""
+_FOR_WHOM = re.compile(r"\s+(?:for|from)\s+(?:me|us|him|her|(?:my|our)\s+\w+)$", re.IGNORECASE)
+_TITLED = re.compile(r"\b(?:Dr|Mrs?|Ms|Prof|Herrn?|Frau|Mme|M|Sra?|Dra?|Sig)\.?\s+[A-Z][\w'-]+")
+"""A name with a title."""
+_AT_MOST = re.compile(r"\b(?:not|no|nothing)\s+(?:more|less|over|under|above|below)(?:\s+than)?\b", re.IGNORECASE)
+_BUT = re.compile(r"\b(?:but|although|though|aber|mais|pero|ma|mas|maar)\b|[.!?]\s", re.IGNORECASE)
 MIN_STEM = 4
 MAX_BARE = 4
 """Words of an answer that is no sentence."""
@@ -177,6 +194,9 @@ _PLACE = re.compile(
 def find_unknown_told(text: str, facts: dict[str, Fact], view: UserView, known_texts: Sequence[str]) -> str | None:
     """Return the name of a fact that a message tells though the user does not know it."""
     unknown = {name: fact for name, fact in facts.items() if fact.value is None}
+    text = _AT_MOST.sub(" ", _TAG_QUESTION.sub(".", text))
+    if is_question(text) and not is_declined(text):
+        text = next(iter(sentences(text)), "")  # an answer may be followed by a question
     if not unknown or is_question(text):
         return None
     known = KnownValues(known_texts)
@@ -185,20 +205,32 @@ def find_unknown_told(text: str, facts: dict[str, Fact], view: UserView, known_t
         known.add(part)
     heard = {word for part in (*known_texts, *said) for word in words(part)}
     told = [words(fact.value) for fact in facts.values() if fact.value]
-    parts = _CLAUSES.split(text)
-    rest = ", ".join(part for part in parts if not any(contains(words(part), value) for value in told))
-    """The parts that tell no fact which the user knows: of several things asked for, it tells these."""
+    rest = ", ".join(_without_told(part, told) for part in _CLAUSES.split(text))
+    """The message without the facts that the user knows: of several things asked for, it tells the rest."""
     for name, fact in unknown.items():
         if _is_stated(text, name, heard):
             return name
         if not _is_topic(name, fact, facts, view):
             continue
         kind = _type_of(name)
+        if kind == "date" and _ASKS_THING.search(plain(view.last_answer[-MAX_ASKED:])):
+            kind = "other"  # "last payment" is the name of a date, or of a payment
         if _tells_value(
             text if kind in ("date", "number") else rest, kind, known, heard, view.last_answer[-MAX_ASKED:]
         ):
             return name
     return None
+
+
+def _without_told(part: str, told: Sequence[Sequence[str]]) -> str:
+    """Return a part of a message without the facts that the user knows; nothing is left of what only tells them."""
+    found = words(part)
+    values = [value for value in told if value and contains(found, value)]
+    if not values:
+        return part
+    for value in values:
+        part = re.sub(r"\W+".join(map(re.escape, value)), " ", plain(part), flags=re.IGNORECASE)
+    return part if any(char.isdigit() for char in part) else ""
 
 
 def _labels(name: str) -> list[str]:
@@ -281,7 +313,7 @@ def _shares_stem(labels: Iterable[str], asked: str) -> bool:
 
 def _tells_value(text: str, kind: FactType, known: KnownValues, heard: set[str], request: str) -> bool:
     if is_declined(text):
-        return any(known.unknown(part, request) for part in _CLAUSES.split(text) if not is_declined(part))
+        return _tells_beside(text, kind, known, heard, request)
     values = [value for value in find_values(text) if value.kind != "quotation"]
     if any(not known.knows(value, is_exact=True) for value in values):
         return True
@@ -293,10 +325,23 @@ def _tells_value(text: str, kind: FactType, known: KnownValues, heard: set[str],
     return any(_is_answer(part, heard) for part in _CLAUSES.split(_HEDGE.sub(" ", plain(text))))
 
 
+def _tells_beside(text: str, kind: FactType, known: KnownValues, heard: set[str], request: str) -> bool:
+    """Return whether a message tells a value though it has words of somebody who does not."""
+    first = next(iter(sentences(text)), "")
+    if first != text and not is_declined(first) and not is_lacking(text):  # what follows is a remark
+        return _tells_value(first, kind, known, heard, request)
+    parts = _BUT.split(plain(text))[1:]
+    if any(_HEDGE.search(part) and _is_answer(_HEDGE.sub(" ", part), heard) for part in parts):
+        return True  # somebody who is not certain, and tells what he thinks
+    return any(known.unknown(part, request) for part in _CLAUSES.split(text) if not is_declined(part))
+
+
 def _is_answer(part: str, heard: set[str]) -> bool:
     """Return whether a part of a message has the form of an answer that names something which was not mentioned yet."""
-    part = part.strip(" .,;:!")
+    part = _FOR_WHOM.sub("", part.strip(" .,;:!"))
     new = content_words(part) - heard - _FILLERS
+    if new and _TITLED.search(part):
+        return True
     if not new or _FOREIGN_SCRIPT.search(part) or _EVADED.search(part):
         return False
     is_named = any(word.casefold() in new for word in _NAME.findall(part))
@@ -308,7 +353,7 @@ def _is_answer(part: str, heard: set[str]) -> bool:
 def _is_stated(text: str, name: str, heard: Iterable[str]) -> bool:
     """Return whether a message says what the fact is, by its name."""
     label = r"[\s_-]*".join(re.escape(word) for word in words(name.replace("_", " ")))
-    is_told = r"(?:\s+\w+)?\s*(?:is|=|:|was|are|should\s+be|must\s+be)\s+(?P<value>[^.!?]+)"
+    is_told = r"(?:\s+\w+)?\s*(?:=|:|\b(?:is|was|are|should\s+be|must\s+be))\s+(?P<value>[^.!?]+)"
     pattern = rf"\b(?:my|the|his|her|our|their|its)\s+{label}{is_told}"
     stated = re.search(pattern, plain(text), re.IGNORECASE)
     if stated is None or is_declined(text) or _PLACE.search(stated["value"]):
