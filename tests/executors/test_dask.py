@@ -308,6 +308,6 @@ def test_a_killed_scheduler_is_a_clear_error_and_can_be_resumed(run: Command, tm
             done = evaluate(run, own.address, "--no-ship")
     assert done.code == 3
     assert f"the connection to {own.address} was lost" in done.err
-    assert "agentv eval e.eval.yaml --resume" in done.err
+    assert re.search(rf"agentv eval e.eval.yaml --resume \S+ --executor {own.address} --no-ship\n", done.err)
     done = run("eval", "--resume", "--json", "--executor", "local", "--max-concurrency", "30")
     assert done.lines[-1]["passed"] == 30, done.err

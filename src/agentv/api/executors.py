@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from agentv.run.engine import Engine
 
 LOCAL = "local"
+_WITH_PORT = frozenset({"dask", "ray", "tls"})
+"""Schemes of addresses that name a port."""
+_PORT = re.compile(r".:\d{1,5}$")
 
 
 class ExecutorChoice(Struct, frozen=True, kw_only=True):
@@ -53,13 +57,17 @@ class ExecutorChoice(Struct, frozen=True, kw_only=True):
 
     def make_cluster(self) -> Cluster:
         """Return the connection to the engine; raise `ExecutorError` if there is none of this name."""
-        scheme = self.address.partition("://")[0]
+        address = self.address.rstrip("/")
+        scheme, is_address, host = address.partition("://")
         cls = find_executor(scheme)
         if cls is None:
             msg = f"there is no executor {self.address!r}: write {LOCAL}, {', '.join(executor_names())}"
             msg = f"{msg}, or an address such as dask://host:8786"
             raise ExecutorError(msg)
-        cluster: Cluster = cls(self.address, ExecutorSettings())
+        if is_address and scheme in _WITH_PORT and not _PORT.search(host):
+            msg = f"the address {self.address!r} names no port: write {scheme}://HOST:PORT"
+            raise ExecutorError(msg)
+        cluster: Cluster = cls(address, ExecutorSettings())
         return cluster
 
 

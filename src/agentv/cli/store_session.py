@@ -174,7 +174,9 @@ def resume_command(session: StoreSession, args: EvalArgs) -> str:
     paths = api.paths_of(session.execution.command, session.store)
     files = [part for name in args.out for part in ("--out", name)]
     store = [] if args.store is None else ["--store", session.store.name]
-    return shlex.join(["agentv", "eval", *paths, "--resume", session.execution.id, *store, *files])
+    engine = [] if args.executor is None else ["--executor", args.executor]
+    engine += ["--no-ship"] * args.no_ship + ["--allow-unencrypted"] * args.allow_unencrypted
+    return shlex.join(["agentv", "eval", *paths, "--resume", session.execution.id, *engine, *store, *files])
 
 
 def _make_wait_notice() -> Callable[[list[ActiveWorker]], None]:
