@@ -102,20 +102,26 @@ def test_one_group_alone_has_no_divergence() -> None:
     assert find_divergences([], []).first is None
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_five_causes_in_200_runs_are_told_apart(seed: int) -> None:
-    runs = seeded_runs(seed)
-    found = find_divergences([run.calls for run in runs], [run.cause is not None for run in runs])
-    recovered = 0
-    causes: set[str] = set()
-    for cluster in found.clusters:
-        cause, count = Counter(runs[index].cause for index in cluster.runs).most_common(1)[0]
-        assert cause not in causes, "one cause, one cluster"
-        causes.add(str(cause))
-        recovered += count
-    failing = sum(run.cause is not None for run in runs)
-    assert recovered >= 0.95 * failing
-    assert causes == set(CAUSES)
+def test_a_moved_call_is_told_apart_from_a_missing_one() -> None:
+    missing, moved = [GOOD[0], GOOD[1], GOOD[3]], [GOOD[0], GOOD[2], GOOD[1], GOOD[3]]
+    runs = [GOOD] * 150 + [missing] * 30 + [moved] * 3
+    found = find_divergences(runs, [False] * 150 + [True] * 33)
+    kinds = {cluster.kind: (cluster.tool, len(cluster.runs), cluster.second) for cluster in found.clusters}
+    assert kinds == {"missing": ("ask_approval", 30, 30), "order": ("ask_approval", 3, 3)}
+
+
+@pytest.mark.parametrize(("failing", "seeds"), [(0.2, 20), (0.5, 6)])
+def test_five_causes_in_200_runs_are_told_apart(failing: float, seeds: int) -> None:
+    shares = []
+    for seed in range(seeds):
+        runs = seeded_runs(seed, failing=failing)
+        found = find_divergences([run.calls for run in runs], [run.cause is not None for run in runs])
+        recovered: dict[str | None, int] = {}
+        for cluster in found.clusters:
+            cause, count = Counter(runs[index].cause for index in cluster.runs).most_common(1)[0]
+            recovered.setdefault(cause, count)  # one cause, one cluster: another one does not count
+        shares.append(sum(recovered.values()) / sum(run.cause is not None for run in runs))
+    assert sum(share >= 0.95 for share in shares) >= 0.95 * seeds
 
 
 def test_the_cause_of_a_regression_is_the_first_divergence() -> None:
@@ -132,7 +138,7 @@ def test_the_cause_of_a_regression_is_the_first_divergence() -> None:
         runs = [run for run in seeded_runs(seed, count=100) if run.cause in (None, cause)]
         found = find_divergences([run.calls for run in runs], [run.cause is not None for run in runs]).first
         right += found is not None and found.tool in tools[cause]
-    assert right >= 38
+    assert right == 40
 
 
 def test_runs_that_differ_by_chance_have_no_significant_divergence() -> None:

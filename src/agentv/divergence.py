@@ -8,7 +8,7 @@ whether it is more frequent in the second group. The first property that is, bey
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -48,8 +48,12 @@ class _Mark:
         return self.name
 
 
-_PRESENT, _ABSENT = _Mark("present"), _Mark("absent")
+_PRESENT, _ABSENT, _MOVED = _Mark("present"), _Mark("absent"), _Mark("moved")
 _OTHER, _NOTHING = _Mark("other"), _Mark("nothing")
+
+
+_ELSEWHERE = -1
+"""Number in place of a call that a run makes in another column, where others do not make it."""
 
 
 class _Property(NamedTuple):
@@ -87,8 +91,9 @@ class _CountedColumn:
         self._known = known
         self._paths: dict[tuple[int, str], dict[Hashable, list[int]]] = {}
         present = [0, 0]
+        self._moved = calls.get(_ELSEWHERE, [0, 0])
         for number, counts in calls.items():
-            if number is None:
+            if number is None or number == _ELSEWHERE:
                 continue
             present = [present[0] + counts[0], present[1] + counts[1]]
             for rank, path, key in known[number].properties:
@@ -109,7 +114,9 @@ class _CountedColumn:
         """Yield the kind and path, and the key of every property with its numbers of runs in both groups."""
         first, second = self.present
         yield (TOOL, ""), _PRESENT, first, second
-        yield (TOOL, ""), _ABSENT, self._totals[0] - first, self._totals[1] - second
+        yield (TOOL, ""), _ABSENT, self._totals[0] - first - self._moved[0], self._totals[1] - second - self._moved[1]
+        if any(self._moved):
+            yield (TOOL, ""), _MOVED, *self._moved
         for place, values in self._paths.items():
             usual = values[self.usual[place]]
             if not usual[0]:
@@ -120,8 +127,8 @@ class _CountedColumn:
 
     def properties(self, number: int | None) -> Iterator[_Property]:
         """Yield the properties that a call has in this column."""
-        if number is None:
-            yield _Property(TOOL, "", _ABSENT)
+        if number is None or number == _ELSEWHERE:
+            yield _Property(TOOL, "", _ABSENT if number is None else _MOVED)
             return
         yield _Property(TOOL, "", _PRESENT)
         own = {(rank, path): key for rank, path, key in self._known[number].properties}
@@ -204,7 +211,7 @@ class _Search:
         self._second, self._aligned, self._names = second, aligned, names
         totals = self._totals = (len(second) - sum(second), sum(second))
         self._calls: list[_Call] = []
-        self._rows = self._number_calls(runs, inputs)
+        self._rows = self._mark_moved(self._number_calls(runs, inputs))
         self._columns = self._count()
         self._findings = self._test()
         self._limit = _significance_limit(self._tested, totals, ALPHA)
@@ -231,6 +238,29 @@ class _Search:
                 row.append(number)
             rows.append(tuple(row))
         return rows
+
+    def _mark_moved(self, rows: list[tuple[int | None, ...]]) -> list[tuple[int | None, ...]]:
+        """Mark the calls that a run lacks in their usual column and makes in another one: they are not missing."""
+        present = [0] * len(self._aligned.tools)
+        for row, is_second in zip(rows, self._second, strict=True):
+            if not is_second:
+                present = [count + (number is not None) for count, number in zip(present, row, strict=True)]
+        columns: dict[str, tuple[list[int], list[int]]] = {}
+        for column, tool in enumerate(self._aligned.tools):
+            is_usual = 2 * present[column] > self._totals[0]
+            columns.setdefault(tool, ([], []))[not is_usual].append(column)
+        places = [(usual, other) for usual, other in columns.values() if usual and other]
+
+        @cache
+        def marked(row: tuple[int | None, ...]) -> tuple[int | None, ...]:
+            cells = list(row)
+            for usual, other in places:
+                extra = sum(row[column] is not None for column in other)
+                for column in [column for column in usual if row[column] is None][:extra]:
+                    cells[column] = _ELSEWHERE
+            return tuple(cells)
+
+        return [marked(row) for row in rows] if places else rows
 
     def _count(self) -> list[_CountedColumn]:
         counted: list[dict[int | None, list[int]]] = [{} for _ in self._aligned.tools]
@@ -329,7 +359,7 @@ class _Search:
     def _value(self, column: int, path: str, key: Hashable) -> Any:
         """Return the value of a key in a column; unset for one of the marks."""
         if column not in self._values:
-            numbers = dict.fromkeys([row[column] for row in self._rows])
+            numbers = dict.fromkeys([None if row[column] == _ELSEWHERE else row[column] for row in self._rows])
             values = self._values[column] = {}
             for number in reversed(numbers):  # the first of equal values stands
                 values |= {} if number is None else self._calls[number].values
@@ -339,18 +369,15 @@ class _Search:
         rank, _, key = finding.what
         if rank != TOOL:
             return ("input", "status", "output")[rank - 1]
-        return "order" if self._is_moved(finding.column, runs, is_missing=key is _ABSENT) else _TOOL_KINDS[key]
+        if key is _PRESENT and self._is_from_elsewhere(finding.column, runs):
+            return "order"
+        return _TOOL_KINDS[key]
 
-    def _is_moved(self, column: int, runs: list[int], *, is_missing: bool) -> bool:
-        """Return whether most of these runs make the missing call elsewhere, or lack the extra call elsewhere."""
-        for other, tool in enumerate(self._aligned.tools):
-            if other == column or tool != self._aligned.tools[column]:
-                continue
-            is_usual = 2 * self._columns[other].present[0] > self._totals[0]
-            unlike = sum((self._rows[run][other] is None) != is_missing for run in runs)
-            if is_usual != is_missing and 2 * unlike > len(runs):
-                return True
-        return False
+    def _is_from_elsewhere(self, column: int, runs: list[int]) -> bool:
+        """Tell whether most of these runs lack the extra call in its usual column."""
+        same = [other for other, tool in enumerate(self._aligned.tools) if tool == self._aligned.tools[column]]
+        moved = sum(any(self._rows[run][other] == _ELSEWHERE for other in same) for run in runs)
+        return 2 * moved > len(runs)
 
     def _sentence(self, divergence: Divergence, *, is_any_other: bool) -> str:
         first, second = (_phrase(name) for name in self._names)
@@ -385,7 +412,7 @@ class _Search:
         return ""
 
 
-_TOOL_KINDS: dict[Hashable, DivergenceKind] = {_ABSENT: "missing", _PRESENT: "extra"}
+_TOOL_KINDS: dict[Hashable, DivergenceKind] = {_ABSENT: "missing", _PRESENT: "extra", _MOVED: "order"}
 
 
 def _identity(value: Any) -> Hashable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from agentv.api.mutation.kills import asks_judge
+from agentv.api.mutation.kills import asks_judge, is_noticed
 from agentv.api.mutation.sources import reply_of
 from agentv.api.runs import read_runs
 from agentv.api.score import evaluate_reply
@@ -224,7 +224,7 @@ class CoverageMeter:
         for tool in tools:
             tool.tries[key] += 1
             for mutant in mutants_of_calls(response, tool.name):
-                if evaluate_reply(scorer, mutant.response).status != "pass":
+                if is_noticed(evaluate_reply(scorer, mutant.response), self._case(case).case.threshold):
                     tool.asserted_by = case[1]
                     break
 

@@ -77,6 +77,8 @@ def _mirror(rows: list[int], width: int) -> list[int]:
 
 def largest_assignment(rows: list[int], wanted: int) -> list[Pair]:
     """Return a maximum matching between expectations and calls, in any order."""
+    if wanted == 1:
+        return [(0, call) for call, row in enumerate(rows) if row][:1]
     by_call = _augment(rows, wanted)
     if len(by_call) < wanted:
         # The calls are the earliest possible; now pair them with the earliest expectations.

@@ -119,7 +119,7 @@ class MutatedCase(Struct, frozen=True, kw_only=True):
     left_out_runs: int = 0
     """Number of further runs that passed and were not changed because there are too many."""
     unmeasured: int = 0
-    """Number of mutants that only judges could have noticed, which gave no verdict."""
+    """Number of mutants for which the evaluators gave no verdict; they count neither way."""
     unmeasured_reason: str | None = None
     """Reason why the first of them has none."""
     without_judges: bool = False
@@ -165,7 +165,7 @@ class MutationReport(Struct, frozen=True, kw_only=True):
     operators: tuple[KillCount, ...] = ()
     """Mutants by operator."""
     unmeasured: int = 0
-    """Number of mutants that only judges could have noticed, which gave no verdict."""
+    """Number of mutants for which the evaluators gave no verdict; they count neither way."""
     not_passing: int = 0
     """Number of runs of the selected cases that did not pass; they were left out."""
     evaluators: tuple[KillCount, ...] = ()

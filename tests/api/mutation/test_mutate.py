@@ -233,6 +233,37 @@ def test_what_was_left_out_is_counted() -> None:
     assert not agentv.mutate(REPLY, [{"type": "no_tool_errors"}]).cases[0].without_judges
 
 
+RAISES = """
+def check(context):
+    return [call for call in context.calls if call.tool == "search"][0].input["q"] == "0"
+"""
+
+
+@pytest.mark.parametrize(
+    ("others", "threshold", "counts"),
+    [
+        ([], None, (0, 0, 1)),
+        ([{"type": "tool_trajectory", "minimums": {"search": 1}}], None, (1, 0, 0)),
+        ([{"type": "tool_trajectory", "minimums": {"search": 1}}], 0.1, (0, 0, 1)),
+        ([{"type": "tool_trajectory", "minimums": {"search": 1}, "required": True}], 0.1, (1, 0, 0)),
+        ([{"type": "tool_trajectory", "minimums": {"search": 1}, "kind": "metric"}], None, (0, 0, 1)),
+    ],
+)
+def test_an_evaluator_that_cannot_decide_has_not_noticed_a_change(
+    others: list[Any], threshold: float | None, counts: tuple[int, int, int]
+) -> None:
+    Path("raises.py").write_text(RAISES, encoding="utf-8")
+    checks = [*others, {"type": "python", "function": "./raises.py:check"}]
+    case = {"id": "a", "input": "x", "evaluators": checks, **({} if threshold is None else {"threshold": threshold})}
+    execution = agentv.evaluate({"cases": [case]}, target=_agent([_searches(1)]), store=Path("runs.db"))
+    report = agentv.mutate(execution, store="runs.db", stored=True, operators=["drop_call"])
+    assert (report.killed, report.survived, report.unmeasured) == counts
+    if counts[2]:
+        assert report.kill_rate is None
+        assert "IndexError" in str(report.cases[0].unmeasured_reason)
+        assert not report.cases[0].survivors
+
+
 def _agent(replies: list[Any]) -> Any:
     left = iter(replies)
 

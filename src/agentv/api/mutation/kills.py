@@ -91,7 +91,7 @@ class CaseMutation:
         self._candidates: dict[str, Sequence[ConfiguredEvaluator] | None] = {}
         """Evaluators by their YAML; `None` for one that is invalid or that an original does not pass."""
         self._without_verdict: list[RunResult] = []
-        """Results of mutants that only judges could have noticed, which gave no verdict."""
+        """Results of mutants for which the evaluators gave no verdict."""
 
     def _scorer_of(self, checks: Sequence[ConfiguredEvaluator], ask: JudgeClient | None = None) -> CaseScorer:
         return CaseScorer(checks, self._passing.case.case, follow=self._follow, scope=self._scope, ask=ask)
@@ -152,10 +152,10 @@ class CaseMutation:
         survivors = []
         results = self._scoring.evaluate(self._scorer, [mutant.response for mutant in mutants])
         for mutant, result in zip(mutants, results, strict=True):
-            if self._lacks_verdict(result):
+            is_killed = is_noticed(result, self._passing.case.case.threshold)
+            if is_killed is None:
                 self._without_verdict.append(result)
                 continue
-            is_killed = result.status != "pass"
             accepted = None if is_killed else self._accepted(mutant, tally)
             if accepted is None:
                 _count(mutant, result, tally, is_killed=is_killed)
@@ -174,21 +174,6 @@ class CaseMutation:
                 )
             )
         return survivors
-
-    def _lacks_verdict(self, result: RunResult) -> bool:
-        """Return whether a result is an error only because judges gave no verdict."""
-        if result.status != "error" or not self._scoring.asks_judges or not result.evaluators:
-            return False
-        has_threshold = self._passing.case.case.threshold is not None
-        is_open = False
-        for check, each in zip(self._scorer.checks, result.evaluators, strict=True):
-            if not _gates(each) or each.status == "pass":
-                continue
-            if each.status == "error" and asks_judge(check):
-                is_open = True
-            elif each.status == "error" or each.required or not has_threshold:
-                return False
-        return is_open
 
     def _accepted(self, mutant: Mutant, tally: Tally) -> str | None:
         """Return the reason why the eval accepts a mutant; `None` if it does not."""
@@ -272,6 +257,18 @@ def asks_judge(check: ConfiguredEvaluator) -> bool:
     return any(each.evaluator.asks for each in iter_evaluators([check]))
 
 
+def is_noticed(result: RunResult, threshold: float | None) -> bool | None:
+    """Tell whether a case fails by its evaluators; `None` if errors leave it open.
+
+    An error decides nothing: neither that a change is noticed, nor that it is not. Another failure does, if the case
+    would fail by it whatever the evaluators without a verdict had said.
+    """
+    if result.status != "error":
+        return result.status != "pass"
+    failed = [each for each in result.evaluators if _gates(each) and each.status == "fail"]
+    return True if any(each.required or threshold is None for each in failed) else None
+
+
 def _gates(result: EvaluatorResult) -> bool:
     """Return whether the verdict of a case depends on a result."""
     return result.kind == "assertion" and result.weight > 0 and result.status != "skipped"
@@ -286,6 +283,6 @@ def _count(mutant: Mutant, result: RunResult, tally: Tally, *, is_killed: bool) 
     tally.mutants[mutant.operator] += 1
     tally.killed[mutant.operator] += is_killed
     for each in result.evaluators:
-        if _gates(each):
+        if _gates(each) and each.status != "error":
             tally.seen_by[each.name] += 1
-            tally.killed_by[each.name] += each.status != "pass"
+            tally.killed_by[each.name] += each.status == "fail"

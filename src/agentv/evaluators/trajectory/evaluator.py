@@ -140,7 +140,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
             warnings += [f"{path}.minimums.{key}: a minimum of 0: this can never fail" for key in zeros]
         return warnings
 
-    @property
+    @cached
     def excluded(self) -> frozenset[str]:
         """The statuses of calls that do not count."""
         if isinstance(self.failed, str):
@@ -209,6 +209,7 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
 
     def _evaluate_now(self, ctx: Context) -> EvaluatorResult:
         tally = ConstraintTally()
+        is_whole = False
         if ctx.calls_complete:
             counted = None if ctx.calls is None else count_calls(ctx.calls, self.excluded)
             if self.expected is None:
@@ -218,13 +219,14 @@ class ToolTrajectory(EvaluatorBase, kw_only=True):
             else:
                 details = constraints.decide_sequence(self, ctx, counted, tally)
             constraints.decide_counts(self, ctx, counted, tally)
+            is_whole = counted is not None and counted.is_whole
         else:
             decide = lower_bound.decide_partly_understood
             details = empty_details() if self.expected is None else decide(self, ctx, tally)
             constraints.decide_lower_bound(self, ctx, tally)
         if ctx.calls is not None:
             details["unnamed"] = [call.tool for call in ctx.calls].count("")
-            if tally.misses:
+            if tally.misses and not is_whole:
                 tally.misses += self._explain_uncounted(ctx.calls, details["missing"] or ())
         details["undecided"] = tally.undecided
         status, score = tally.verdict(self.threshold, binary=self.score == "binary", negate=self.negate)
