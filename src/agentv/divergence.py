@@ -374,7 +374,7 @@ class _Search:
         return _TOOL_KINDS[key]
 
     def _is_from_elsewhere(self, column: int, runs: list[int]) -> bool:
-        """Tell whether most of these runs lack the extra call in its usual column."""
+        """Return whether most of these runs lack the extra call in its usual column."""
         same = [other for other, tool in enumerate(self._aligned.tools) if tool == self._aligned.tools[column]]
         moved = sum(any(self._rows[run][other] == _ELSEWHERE for other in same) for run in runs)
         return 2 * moved > len(runs)

@@ -258,7 +258,7 @@ def asks_judge(check: ConfiguredEvaluator) -> bool:
 
 
 def is_noticed(result: RunResult, threshold: float | None) -> bool | None:
-    """Tell whether a case fails by its evaluators; `None` if errors leave it open.
+    """Return whether a case fails by its evaluators; `None` if errors leave it open.
 
     An error decides nothing: neither that a change is noticed, nor that it is not. Another failure does, if the case
     would fail by it whatever the evaluators without a verdict had said.
