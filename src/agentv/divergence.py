@@ -116,7 +116,7 @@ class _CountedColumn:
         yield (TOOL, ""), _PRESENT, first, second
         yield (TOOL, ""), _ABSENT, self._totals[0] - first - self._moved[0], self._totals[1] - second - self._moved[1]
         if any(self._moved):
-            yield (TOOL, ""), _MOVED, *self._moved
+            yield (TOOL, ""), _MOVED, self._moved[0], self._moved[1]
         for place, values in self._paths.items():
             usual = values[self.usual[place]]
             if not usual[0]:
