@@ -52,6 +52,9 @@ _RESULTS = (
 )
 _EMPTY = "{}"
 """Arguments that ADK writes when content is not captured; they may also be real."""
+_NOT_SPECIFIED = "<not specified>"
+"""Text that ADK writes for ids and results that it does not have."""
+_TYPES = {"thinking": "reasoning"}
 _CALL_REPR = "ResponseFunctionToolCall("
 _ALL_MESSAGES = frozenset(("pydantic_ai.all_messages", "all_messages_events"))
 """Attributes of an agent's span that hold the whole conversation."""
@@ -106,11 +109,12 @@ def _read_tool(facts: Facts, span: OtelSpan) -> None:
     if name is None and attributes.get("gen_ai.tool.name"):
         facts.unread.append("its `gen_ai.tool.name` is no text")
     facts.call_id = text_of(attributes.get("gen_ai.tool.call.id"))
+    facts.call_id = None if facts.call_id == _NOT_SPECIFIED else facts.call_id
     arguments, result = first_of(attributes, *_ARGUMENTS), first_of(attributes, *_RESULTS)
     if arguments == _EMPTY and result in (_EMPTY, None) and "gcp.vertex.agent.tool_call_args" in attributes:
         arguments = result = None
     set_input(facts, arguments)
-    set_output(facts, None if result == "<not specified>" else result)
+    set_output(facts, None if result == _NOT_SPECIFIED else result)
     if attributes.get(IS_TEXT) is True and isinstance(result, str):
         facts.output = result
     if attributes.get(STATUS) in ("denied", "pending"):
@@ -248,10 +252,26 @@ def _written_events(attributes: Mapping[str, Any], name: str, reader: MessageRea
     if isinstance(value, str) and value[:1] == "[":
         reader.problems.append(f"`{name}` is no valid JSON: it was cut off")
     return [
-        SpanEvent(name=kind, body=item)
+        SpanEvent(name=kind, body=_with_types(item))
         for item in (value if isinstance(value, list) else ())
         if isinstance(item, dict) and isinstance(kind := item.get("event.name"), str)
     ]
+
+
+def _with_types(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message whose blocks have types, which pydantic-ai calls kinds there."""
+    message, content = item.get("message"), item.get("content")
+    changed = dict(item)
+    if isinstance(message, dict):
+        changed["message"] = _with_types(message)
+    if isinstance(content, list):
+        changed["content"] = [
+            {"type": _TYPES.get(kind, kind), **{key: value for key, value in block.items() if key != "kind"}}
+            if isinstance(block, dict) and "type" not in block and isinstance(kind := block.get("kind"), str)
+            else block
+            for block in content
+        ]
+    return changed
 
 
 def _all_written(events: list[SpanEvent]) -> list[Said]:

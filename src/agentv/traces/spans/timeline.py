@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from agentv.matching.equality import json_equal
 from agentv.traces.spans.drafts import CallDraft, MessageDraft, call_key
 from agentv.traces.spans.messages import Said
 
@@ -254,8 +255,9 @@ class Timeline:
         for other in self._by_id.get(call.id or "", ()):
             if other.asked_by is None or other.trace_id != node.span.trace_id or other.tool != call.tool:
                 continue
-            is_beside = other.asked_by.span.start <= node.end and node.span.start <= other.asked_by.end
-            if is_beside or other.asked_by.span.scope != node.span.scope:
+            if not (UNSET in (call.input, other.input) or json_equal(call.input, other.input)):
+                continue  # ids may be numbers of the calls in each reply
+            if other.asked_by.span.scope != node.span.scope or _is_beside(other.asked_by, node):
                 return True
         return False
 
@@ -387,6 +389,21 @@ class Timeline:
         prompt: Sequence[Said] = next((node.facts.prompt for node in self._models if node.facts.prompt), ())
         last_user = max((at for at, said in enumerate(prompt) if _is_user(said)), default=0)
         return {result.id for said in prompt[:last_user] for result in said.results}
+
+
+def _is_beside(one: Node, other: Node) -> bool:
+    """Return whether two models were asked at the same time by one agent, and not by agents that work in parallel."""
+    if not (one.span.start <= other.end and other.span.start <= one.end):
+        return False
+    first, second = _agent_of(one), _agent_of(other)
+    return first is None or second is None or first is second
+
+
+def _agent_of(node: Node) -> Node | None:
+    parent = node.parent
+    while parent is not None and parent.kind != "agent":
+        parent = parent.parent
+    return parent
 
 
 def _is_second_record(draft: MessageDraft, node: Node, said: Said) -> bool:

@@ -1,4 +1,4 @@
-"""Spans of pydantic-ai in its first versions, whose messages are events in an attribute, and ids in histories."""
+"""Calls that several spans tell: events of pydantic-ai in an attribute, ids in histories, and parallel agents."""
 
 import json
 from pathlib import Path
@@ -53,6 +53,12 @@ def test_a_call_that_only_the_events_tell_is_a_call(tmp_path: Path) -> None:
     assert calls(session) == [("add", {"a": 1})]
 
 
+def test_thoughts_in_events_are_no_answer(tmp_path: Path) -> None:
+    content = [{"kind": "thinking", "text": "hm"}, {"kind": "text", "text": "It is 3."}]
+    done = {**CHOICE, "message": {"role": "assistant", "content": content}}
+    assert session_of(tmp_path, agent(), model(2, 1, 2, json.dumps([ASKED, done]))).response.text == "It is 3."
+
+
 def test_events_that_were_cut_off_make_calls_unknown(tmp_path: Path) -> None:
     text = json.dumps([ASKED, {**CHOICE, "message": CALLED}])
     session = session_of(tmp_path, agent(), model(2, 1, 2, text[:-20]))
@@ -96,3 +102,21 @@ def test_an_agent_that_failed_after_its_last_calls_is_a_failure(tmp_path: Path) 
     assert session.response.error.message == "Max turns exceeded"
     answered = session_of(tmp_path, root, failed, model, chat(5, 5, 6, [said("done")], parent=2))
     assert answered.response.error is None
+
+
+def test_parallel_agents_whose_calls_have_the_same_ids_ask_twice(tmp_path: Path) -> None:
+    def agent_of(number: int) -> Any:
+        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": f"a{number}"}
+        return span(number, f"invoke_agent a{number}", 0, 9, attributes=attributes)
+
+    for second in (1, 2):
+        session = session_of(
+            tmp_path,
+            agent_of(1),
+            agent_of(2),
+            chat(3, 1, 3, [said(None, ("add_0", "add", {"a": 1}))], parent=1),
+            chat(4, 2, 4, [said(None, ("add_0", "add", {"a": second}))], parent=2),
+        )
+        assert calls(session) == [("add", {"a": 1}), ("add", {"a": second})]
+        assert session.response.tokens_usage is not None
+        assert session.response.tokens_usage.input_tokens == 20
