@@ -20,8 +20,8 @@ CHOICE = {"event.name": "gen_ai.choice", "index": 0}
 HISTORY = {"event.name": "gen_ai.assistant.message"}
 
 
-def session_of(tmp_path: Path, *spans: Any) -> Session:
-    return read_one(write_lines(tmp_path / "traces.jsonl", [request(*spans, scope="pydantic-ai")]))
+def session_of(tmp_path: Path, *spans: Any, scope: str = "pydantic-ai") -> Session:
+    return read_one(write_lines(tmp_path / "traces.jsonl", [request(*spans, scope=scope)]))
 
 
 def model(number: int, start: int, end: int, events: Any) -> Any:
@@ -120,3 +120,50 @@ def test_parallel_agents_whose_calls_have_the_same_ids_ask_twice(tmp_path: Path)
         assert calls(session) == [("add", {"a": 1}), ("add", {"a": second})]
         assert session.response.tokens_usage is not None
         assert session.response.tokens_usage.input_tokens == 20
+
+
+def adk_model(number: int, start: int, end: int, part: dict[str, Any], **fields: Any) -> Any:
+    attributes = {
+        "gen_ai.system": "gcp.vertex.agent",
+        "gen_ai.usage.input_tokens": 10,
+        "gen_ai.usage.output_tokens": 2,
+        "gcp.vertex.agent.llm_response": json.dumps({"content": {"role": "model", "parts": [part]}}),
+    }
+    return span(number, "call_llm", start, end, attributes=attributes, **fields)
+
+
+def test_models_of_a_subagent_are_not_parts_of_the_model_that_asked_for_it(tmp_path: Path) -> None:
+    """In early versions of ADK the span of a model contains the tools and agents that it asked for."""
+    session = session_of(
+        tmp_path,
+        span(1, "agent_run [outer]", 0, 9),
+        adk_model(2, 1, 7, {"functionCall": {"name": "helper", "args": {}}}, parent=1),
+        tool(3, "helper", 2, 6, parent=2),
+        span(4, "agent_run [helper]", 3, 5, parent=3),
+        adk_model(5, 3, 4, {"functionCall": {"name": "add", "args": {"a": 1}}}, parent=4),
+        adk_model(6, 4, 5, {"text": "3"}, parent=4),
+        adk_model(7, 8, 9, {"text": "It is 3."}, parent=1),
+        scope="gcp.vertex.agent",
+    )
+    assert calls(session) == [("helper", {}), ("add", {"a": 1})]
+    assert session.response.text == "It is 3."
+    assert session.agent == "outer"
+    assert session.response.tokens_usage is not None
+    assert session.response.tokens_usage.input_tokens == 40
+
+
+def test_a_tool_of_adk_that_failed_is_one_although_its_span_has_no_attributes(tmp_path: Path) -> None:
+    failed = span(3, "execute_tool crash", 2, 3, parent=2, failed=True)
+    failed["status"]["message"] = "no key"
+    root = span(1, "invocation", 0, 9, failed=True)
+    root["status"]["message"] = "no key"
+    session = session_of(
+        tmp_path,
+        root,
+        adk_model(2, 1, 7, {"functionCall": {"name": "crash", "args": {"a": 1}}}, parent=1),
+        failed,
+        scope="gcp.vertex.agent",
+    )
+    assert [status for _, _, status in results(session)] == ["error"]
+    assert session.response.error is not None
+    assert session.response.error.message == "no key"

@@ -6,6 +6,7 @@ renamed further attributes.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -32,6 +33,13 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("invoke_agent", "invoke_workflow"), "agent"),
 }  # fmt: skip
 _NAME_PREFIXES = (("execute_tool ", "tool"), ("chat ", "model"), ("invoke_agent ", "agent"))
+ADK_SCOPE = "gcp.vertex.agent"
+"""Scope of the spans of ADK."""
+_ADK_PREFIXES: tuple[tuple[str, Kind], ...] = (
+    *(("execute_tool ", "tool"), ("agent_run [", "agent"), ("invoke_agent ", "agent"), ("invocation", "agent")),
+)
+"""Beginnings of the names of ADK's spans: in early versions, and of failed tools, they have no attributes."""
+_AGENT_RUN = re.compile(r"agent_run \[(.+)\]")
 _TOOL_PREFIXES = ("execute_tool ", "tools/call ")
 _TOOL_MARKS = frozenset(("gen_ai.tool.name", "gen_ai.tool.call.id"))
 DETAILS = "gen_ai.client.inference.operation.details"
@@ -74,7 +82,7 @@ def read_genai(span: OtelSpan, reader: MessageReader) -> Facts | None:
         return None
     facts = Facts(
         kind=kind,
-        agent=text_of(first_of(attributes, "gen_ai.agent.name", "agent_name")),
+        agent=text_of(first_of(attributes, "gen_ai.agent.name", "agent_name")) or _agent_in_name(span),
         model=text_of(first_of(attributes, "gen_ai.response.model", "gen_ai.request.model")),
         response_id=text_of(attributes.get("gen_ai.response.id")),
         unread=[],
@@ -96,10 +104,18 @@ def _kind_without_operation(span: OtelSpan) -> Kind | None:
     has_events = any(event.name in _EVENT_ROLES or event.name == DETAILS for event in span.events)
     if "llm.request.type" in attributes or (is_model and "traceloop.span.kind" not in attributes) or has_events:
         return "model"
+    if span.scope == ADK_SCOPE:
+        return next((kind for prefix, kind in _ADK_PREFIXES if span.name.startswith(prefix)), None)
     for prefix, kind in _NAME_PREFIXES:
         if span.name.startswith(prefix) and not attributes.keys().isdisjoint(("gen_ai.agent.name", "gen_ai.tool.type")):
             return kind  # type: ignore[return-value]  # of the table
     return "agent" if "gen_ai.agent.name" in attributes and "openinference.span.kind" not in attributes else None
+
+
+def _agent_in_name(span: OtelSpan) -> str | None:
+    """Return the agent that ADK named in the span before it had an attribute for it."""
+    match = _AGENT_RUN.fullmatch(span.name) if span.scope == ADK_SCOPE else None
+    return match[1] if match else None
 
 
 def _read_tool(facts: Facts, span: OtelSpan) -> None:

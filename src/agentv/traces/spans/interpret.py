@@ -8,7 +8,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.traces.conventions.claude_code import is_of_claude_code
-from agentv.traces.conventions.genai import read_genai
+from agentv.traces.conventions.genai import ADK_SCOPE, read_genai
 from agentv.traces.conventions.openinference import OPENINFERENCE_MARKS, read_openinference
 from agentv.traces.conventions.traceloop import INDEXED_PREFIXES, read_traceloop
 from agentv.traces.conventions.vendors import (
@@ -33,7 +33,6 @@ _KNOWN = ("gen_ai.", "openinference.", "llm.", "traceloop.", "ai.", "tool.", "gc
 _OPENINFERENCE, _AI_SDK, _GENAI, _TRACELOOP, _LANGFUSE, _MASTRA = 1, 2, 4, 8, 16, 32
 PHANTOMS = frozenset(("(merged tools)",))
 """Tools that ADK invents for the results of parallel calls."""
-_ADK = "gcp.vertex.agent"
 _FINISHED_WITH_CALLS = ("tool", "function")
 
 
@@ -41,7 +40,11 @@ def is_agent_span(span: OtelSpan) -> bool:
     """Return whether a span follows one of the conventions, in its attributes or its events."""
     if any(key.startswith(_KNOWN) for key in span.attributes):
         return True
-    if isinstance(span.attributes.get("openinference"), dict) or "span_kind" in span.attributes:
+    if (
+        span.scope == ADK_SCOPE
+        or isinstance(span.attributes.get("openinference"), dict)
+        or "span_kind" in span.attributes
+    ):
         return True
     if "agent_name" in span.attributes and "model_name" in span.attributes:  # of pydantic-ai in its first versions
         return True
@@ -50,7 +53,9 @@ def is_agent_span(span: OtelSpan) -> bool:
 
 def is_of_adk(span: OtelSpan) -> bool:
     """Return whether ADK itself wrote a span; an export without scopes still has its attributes."""
-    return span.scope == _ADK or (not span.scope and any(key.startswith(f"{_ADK}.") for key in span.attributes))
+    if span.scope:
+        return span.scope == ADK_SCOPE
+    return any(key.startswith(f"{ADK_SCOPE}.") for key in span.attributes)
 
 
 def interpret(span: OtelSpan, reader: MessageReader) -> Facts:
@@ -76,7 +81,7 @@ def _by_convention(span: OtelSpan, reader: MessageReader) -> Facts:
     signs = 0
     for key in span.attributes:
         signs |= _SIGNS[key]
-    if span.events:
+    if span.events or span.scope == ADK_SCOPE:
         signs |= _GENAI
     if span.name.startswith("ai."):
         signs |= _AI_SDK

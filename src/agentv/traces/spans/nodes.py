@@ -22,6 +22,8 @@ UNFINISHED = "spans that have not ended"
 COLLISIONS = "spans that have the id of another span"
 _IDENTITY = ("gen_ai.tool.name", "tool.name", "gen_ai.tool.call.id", "gen_ai.response.id", "gen_ai.operation.name")
 """Attributes that never differ between two copies of one span."""
+_OTHER_RUNS = frozenset(("tool", "agent"))
+"""Kinds of spans that may be below a model as well, in which models are asked for something else."""
 _MAX_DRIFT_NS = 1_000_000
 """Difference between the starts of two copies: some exports round them to milliseconds."""
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -83,15 +85,16 @@ class Node:
             self._tool_ancestor = node
         return self._tool_ancestor
 
-    def descendants(self, kind: str) -> list[Node]:
-        """Return all spans of a kind below this one."""
+    def descendants(self, kind: str, *, within: frozenset[str] = frozenset()) -> list[Node]:
+        """Return all spans of a kind below this one, without those that run within spans of other kinds."""
         found: list[Node] = []
         todo = list(self.children)
         while todo:
             node = todo.pop()
             if node.kind == kind:
                 found.append(node)
-            todo += node.children
+            if node.kind not in within:
+                todo += node.children
         return found
 
 
@@ -257,7 +260,7 @@ def drop_superseded(nodes: list[Node]) -> set[int]:
     for node in nodes:
         if node.kind != "model" or node.order in superseded:
             continue
-        below = node.descendants("model")
+        below = node.descendants("model", within=_OTHER_RUNS)
         is_told_below = any(each.facts.replies is not None for each in below)
         if _has_calls(node) and not any(map(_has_calls, below)):
             is_told_below = False
@@ -318,7 +321,7 @@ def _streams_told_later(models: list[Node]) -> set[int]:
             group.append(node)
         elif (begun := next((each for each in group if _is_end_of(node, each)), None)) is not None:
             group.remove(begun)
-            parts = [each for each in begun.descendants("model") if each.facts.replies is None]
+            parts = [each for each in begun.descendants("model", within=_OTHER_RUNS) if each.facts.replies is None]
             found.update(each.order for each in (begun, *parts))
     return found
 
