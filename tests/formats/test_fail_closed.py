@@ -1,6 +1,7 @@
 """A reply with calls never passes for one without, and a reply without calls is never taken for one with."""
 
 import copy
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -180,6 +181,56 @@ def test_a_container_that_is_renamed_is_noticed_in_nearly_every_case() -> None:
     assert len(passed) <= 0.05 * tried, passed[:10]
 
 
+def renamed(value: Any, key: str) -> Any:
+    """Return a copy of a value in which a key has another name everywhere."""
+    if isinstance(value, dict):
+        return {"zzz" if each == key else each: renamed(item, key) for each, item in value.items()}
+    return [renamed(item, key) for item in value] if isinstance(value, list) else value
+
+
+DROPPED = (
+    ("agent_framework.parallel-messages", "role"),
+    ("agno.call-stream-events", "tool"),
+    ("amp.stream-call", "content"),
+    ("claude-code.stream-call", "content"),
+    ("claude-code.stream-call", "message"),
+    ("claude_agent_sdk.parallel-asdict-named", "content"),
+    ("gemini-live.session-call", "functionCalls"),
+    ("genai.call-live-messages", "function_calls"),
+    ("langflow.run-call", "content_blocks"),
+    ("langflow.run-call", "contents"),
+    ("ollama-chat.stream-call", "tool_calls"),
+    ("ollama.parallel-chats", "tool_calls"),
+)
+
+
+@pytest.mark.parametrize(("name", "key"), DROPPED)
+@pytest.mark.parametrize("form", ["parsed", "text", "lines"])
+def test_a_key_that_has_another_name_everywhere_does_not_hide_all_calls(name: str, key: str, form: str) -> None:
+    reply = renamed(next(sample.reply for sample in samples() if sample.name == name), key)
+    if form == "text":
+        reply = json.dumps(reply)
+    elif form == "lines" and isinstance(reply, list):
+        reply = "\n".join(map(json.dumps, reply))
+    assert "pass" not in statuses(reply)
+
+
+@pytest.mark.parametrize("name", ["langgraph.plain-stream-debug", "flowise.agentflow-plain"])
+def test_a_node_of_a_graph_is_no_call(name: str) -> None:
+    assert statuses(next(sample.reply for sample in samples() if sample.name == name)) == {"pass"}
+
+
+@pytest.mark.parametrize("key", ["tool_calls", "toolUses", "zzz"])
+@pytest.mark.parametrize("kind", ["message", "model_step", "error"])
+def test_a_call_in_the_metadata_of_an_event_is_noticed(key: str, kind: str) -> None:
+    calls = [{"name": "delete_user", "input": {"id": 1}, "id": "a"}]
+    event = {"type": kind, "text": "x", "metadata": {key: calls}}
+    assert statuses({"trace": [event]}) == {"error"}
+    made = {"type": "tool_call", "name": "delete_user", "input": {"id": 1}, "id": "a"}
+    assert statuses({"trace": [made, event]}) == {"fail"}
+    assert agentv.decode_response({"trace": [made, event]}).unread == ()
+
+
 # What is harmless
 
 BLOCKS: tuple[dict[str, Any], ...] = (
@@ -238,8 +289,9 @@ def objects(value: Any, levels: int = 2) -> Iterator[dict[str, Any]]:
     """Find the objects near the root of a reply."""
     if isinstance(value, dict):
         yield value
-    if levels:
-        for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        value = [item for key, item in value.items() if key not in CALL_KEYS]
+    if levels and isinstance(value, list):
+        for item in value:
             yield from objects(item, levels - 1)
 
 
@@ -261,5 +313,7 @@ def test_what_is_harmless_never_makes_an_error(data: st.DataObject) -> None:
 @pytest.mark.parametrize("value", [[], {}, None, 0, 1.5, True, ""])
 def test_a_call_key_without_a_value_is_no_call(key: str, value: object) -> None:
     message = {"role": "assistant", "content": "Hello.", key: value}
-    result = agentv.score({"output_messages": [message]}, [{"type": "tool_trajectory", "forbidden": ["*"]}])
-    assert result.status == "pass"
+    block = {"text": "Hello.", key: value}
+    for messages in ([message], [{"role": "assistant", "content": [block]}]):
+        result = agentv.score({"output_messages": messages}, [{"type": "tool_trajectory", "forbidden": ["*"]}])
+        assert result.status == "pass"

@@ -223,7 +223,7 @@ def _classify_untyped(block: _Object) -> _ClassifiedBlock:
         ("result", _CODE_RESULT),
     ):
         for key in keys:
-            if isinstance(block.get(key), OBJECT):
+            if isinstance(block.get(key), OBJECT) and (block[key] or not isinstance(block.get("text"), str)):
                 return _ClassifiedBlock(kind, block[key], key, _without(block, block[key]))
     if block.get("thought") is True:
         return _ClassifiedBlock("reasoning", block)

@@ -25,7 +25,7 @@ from agentv.formats.sse import find_data, server_events
 from agentv.formats.streams import AssembledStream, StreamEvent, add_stream_findings, assemble_stream
 from agentv.formats.structure import KnownStructures
 from agentv.formats.ui_streams import read_data_stream
-from agentv.formats.unread import with_unread, with_unread_fields
+from agentv.formats.unread import with_dropped, with_unread, with_unread_fields
 from agentv.formats.usage import lift_usage
 from agentv.jsonio import dump_json, has_surrogates, parse_json, parse_with_hooks, scrub, scrub_text
 from agentv.model.conversation import Message, ToolCall
@@ -87,7 +87,8 @@ def detect_reply(content: Any, prompt: Sequence[Message] | None = None) -> Detec
 
 
 def _read_completed(content: Any, prompt: Sequence[Message] | None) -> DetectedReply:
-    return _complete(_read_safely(content, _RegistryReader(prompt)), prompt)
+    reader = _RegistryReader(prompt)
+    return _complete(_read_safely(content, reader), reader)
 
 
 def _is_empty(response: ProviderResponse) -> bool:
@@ -115,14 +116,18 @@ def read_events(
 ) -> DetectedReply | None:
     """Read the events of a stream as a reply; return `None` if their kind is unknown."""
     stream = assemble_stream(events, snapshots=snapshots)
-    return None if stream is None else read_assembled_stream(stream, prompt)
+    if stream is None:
+        return None
+    shape, response = read_assembled_stream(stream, prompt)
+    return DetectedReply(shape, with_dropped(response, [event.value for event in events], prompt or ()))
 
 
 def read_assembled_stream(stream: AssembledStream, prompt: Sequence[Message] | None = None) -> DetectedReply:
     """Read an assembled stream as a reply."""
-    shape, response = _read_safely(stream.document, _RegistryReader(prompt))
+    reader = _RegistryReader(prompt)
+    shape, response = _read_safely(stream.document, reader)
     response = add_stream_findings(stream, response)
-    return _complete(DetectedReply(stream.shape or shape, response), prompt)
+    return _complete(DetectedReply(stream.shape or shape, response), reader)
 
 
 def read_chunks(pieces: Sequence[Any], prompt: Sequence[Message] | None = None) -> ProviderResponse:
@@ -169,7 +174,7 @@ def detect_conversation(
     JSON that was read before.
     """
     reader = _RegistryReader(None, keep_all=True, formats=formats, known=known)
-    return _complete(_read_safely(content, reader), None)
+    return _complete(_read_safely(content, reader), reader)
 
 
 def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderResponse:
@@ -182,7 +187,8 @@ def decode_response(reply: Mapping[str, Any] | Sequence[Any]) -> ProviderRespons
     ):
         msg = f"expected an object or a list of messages, got {describe_value(reply)}"
         raise FormatError(msg)
-    return _complete(_read_safely(reply, _RegistryReader(None, keep_all=True)), None).response
+    reader = _RegistryReader(None, keep_all=True)
+    return _complete(_read_safely(reply, reader), reader).response
 
 
 def decode_response_json(data: bytes | bytearray | memoryview | str) -> ProviderResponse:
@@ -215,8 +221,11 @@ _SINGLE_REQUESTS = frozenset(("anthropic", "bedrock", "cohere", "gemini", "ollam
 """Shapes of replies to one request of a model."""
 
 
-def _complete(detected: DetectedReply, prompt: Sequence[Message] | None) -> DetectedReply:
-    response = with_unread(detected.response, prompt or ())
+def _complete(detected: DetectedReply, reader: "_RegistryReader") -> DetectedReply:
+    prompt = reader.asked or ()
+    response = with_unread(detected.response, prompt)
+    if reader.data is not None and not reader.is_cut_unasked and detected.shape != UNKNOWN_SHAPE:
+        response = with_dropped(response, reader.data, prompt)
     if detected.shape in _SINGLE_REQUESTS:
         response = with_turn_usage(response)
     messages = response.output_messages
@@ -275,6 +284,15 @@ class _RegistryReader:
         """The formats that are translating items to messages; they are skipped when their output is read."""
         self._keep_all = keep_all
         """`True` if all messages are kept, including those of the request."""
+        self.data: Any = None
+        """The plain data of the whole reply, if a format has read it."""
+        self._is_cut = False
+        """`True` if messages were taken for those of the request."""
+
+    @property
+    def is_cut_unasked(self) -> bool:
+        """`True` if messages were taken for those of an unknown request, whose calls are not the agent's."""
+        return self._is_cut and self.asked is None
 
     def read(self, value: Any) -> ProviderResponse:
         """Read a nested reply."""
@@ -394,6 +412,7 @@ class _RegistryReader:
     def _read_plain(self, messages: tuple[Message, ...], *, declared: bool) -> ProviderResponse:
         new = self._new_part(messages, declared=declared)
         output = messages[new.start :] if new.start else messages
+        self._is_cut = self._is_cut or new != ALL_NEW
         echo_end = None if new.uncertain_end is None else new.uncertain_end - new.start
         return ProviderResponse(text=last_assistant_text(output), output_messages=output, echo_end=echo_end)
 
@@ -408,6 +427,7 @@ class _RegistryReader:
     def _detect_data(self, value: Any) -> DetectedReply:
         """Read plain data, or an object of a library, with the first matching format of the table."""
         if type(value) is dict and is_list(value.get("output_messages")):  # cheapest test first
+            self.data = value if self.data is None else self.data
             return _agentv_reply(read_agentv_reply(value, self))
         detected = None if type(value) in _CONTAINERS else self._detect_object(value)
         if detected is not None:
@@ -419,6 +439,8 @@ class _RegistryReader:
             msg = f"expected a text, messages or a reply, got {describe_value(value)}"
             raise FormatError(msg)
         self._is_plain = True
+        if self.data is None:
+            self.data = data
         if self._known is None:
             return self._detect_format(data)
         known, self._known = self._known, None
@@ -501,6 +523,7 @@ class _RegistryReader:
             finally:
                 self._is_declared, self._translating = outer
         new = self._new_part(items, declared=declared)
+        self._is_cut = self._is_cut or new != ALL_NEW
         response = shape.read(items[new.start :], self)
         if new.uncertain_end is None:
             return response

@@ -27,6 +27,7 @@ from agentv.formats.fields import (
 )
 from agentv.formats.plain_blocks import unknown_block_reasons
 from agentv.formats.tool_calls import parse_arguments
+from agentv.jsonio import safe_str
 from agentv.model.conversation import REST_MISSING, Message, ToolCall, TraceEvent, has_gap
 from agentv.model.response import ProviderResponse, Unread
 
@@ -54,6 +55,11 @@ _PAYLOADS = frozenset(("type", "id", "data", "value", "content", "summary", "ann
 _SCHEMA_KEYS = frozenset(("properties", "$schema", "$defs", "additional_properties", "any_of", "all_of", "one_of"))
 _SCHEMA_TYPES = frozenset(("object", "array", "string", "number", "integer", "boolean", "null"))
 _NAMED_KEYS = 5
+_MAX_DATA_LEVELS = 32
+_ASKED = frozenset(("input", "inputs", "input_messages", "inputMessages", "prompt", "prompts"))
+"""Keys of the request beside an answer."""
+_NODE_KEYS = frozenset(("triggers", "nodeId", "typeVersion", "lc"))
+"""Keys of nodes of graphs (LangGraph, Flowise, n8n) and of components (LangChain), which have names and inputs, too."""
 _CALL_NAMES = frozenset(NAME_KEYS)
 _CALL_PARTS = frozenset((*INPUT_KEYS, *CALL_ID_KEYS, "function"))
 """Keys of which an object that looks like a call has one each."""
@@ -61,21 +67,33 @@ _CALL_PARTS = frozenset((*INPUT_KEYS, *CALL_ID_KEYS, "function"))
 
 def with_unread(response: ProviderResponse, prompt: Sequence[Message] = ()) -> ProviderResponse:
     """Return the reply with all places that were not understood; `prompt` holds the messages of the request."""
-    messages = response.output_messages or ()
-    if not response.unread and _is_flat(response.metadata) and _are_plain(messages):
+    messages, events = response.output_messages or (), response.trace or ()
+    is_plain = _is_flat(response.metadata) and all(_is_flat(event.metadata) for event in events)
+    if not response.unread and is_plain and _are_plain(messages):
         return response
     places = list(response.unread)
-    known = _CallIndex([call for message in messages for call in message.tool_calls], prompt)
+    calls = [call for message in messages for call in message.tool_calls]
+    known = _CallIndex([*calls, *_calls_of(events)], prompt)
     search = _CallSearch(places, known)
     for position, message in enumerate(messages):
         if not _are_plain((message,)):
             search.message(message, ("output_messages", position))
+    for position, event in enumerate(events):
+        if event.metadata is not None:
+            search.metadata(event.metadata, ("trace", position, "metadata"), known.calls)
     if response.metadata is not None:
         search.metadata(response.metadata, ("metadata",), known.calls)
         search.finish_reason(response.metadata, ("metadata",), known.calls)
     if not places:
         return response
     return replace(response, unread=_limit_places(dict.fromkeys(places)))
+
+
+def _calls_of(events: Sequence[TraceEvent]) -> list[ToolCall]:
+    """Return the calls of a trace, to recognise copies of them."""
+    return [
+        ToolCall(tool=event.name or "", input=event.input, id=event.id) for event in events if event.type == "tool_call"
+    ]
 
 
 def unread_fields(
@@ -104,7 +122,8 @@ def unread_of_turn(turn: ProviderResponse) -> tuple[Unread, ...]:
 
 def has_no_calls(value: Mapping[Any, Any]) -> bool:
     """Return whether an object, such as an event, has no value that looks like a call and no key about tools."""
-    if any(word in str(key).lower() for key, item in value.items() if item for word in ("tool", "function", "action")):
+    names = [safe_str(key).lower() for key, item in value.items() if item and not isinstance(item, (int, float))]
+    if any(word in name for name in names for word in ("tool", "function", "action")):
         return False
     return not unread_fields({"item": dict(value)}, ProviderResponse())
 
@@ -122,6 +141,21 @@ def with_unread_fields(
 ) -> ProviderResponse:
     """Report the calls in those fields of a body that its format does not read; `keys` are the fields it reads."""
     return with_searched(response, {key: value for key, value in body.items() if key not in keys}, prompt)
+
+
+def with_dropped(response: ProviderResponse, data: Any, prompt: Sequence[Message] = ()) -> ProviderResponse:
+    """Report the calls in the data of a reply of which no call was read and nothing else is known to be unread."""
+    if response.unread or not response.success or _has_calls(response):
+        return response
+    places: list[Unread] = []
+    _CallSearch(places, _CallIndex((), prompt)).dropped(data, (), _MAX_DATA_LEVELS)
+    return replace(response, unread=_limit_places(places)) if places else response
+
+
+def _has_calls(response: ProviderResponse) -> bool:
+    if response.trace_summary is not None or any(event.type == "tool_call" for event in response.trace or ()):
+        return True
+    return any(message.tool_calls for message in response.output_messages or ())
 
 
 def call_in(value: Mapping[Any, Any]) -> tuple[str, Any] | None:
@@ -329,6 +363,30 @@ class _CallSearch:
         for key, item in value.items():
             self.field(str(key), item, (*path, str(key)), calls, levels - 1)
 
+    def dropped(self, value: Any, path: Path, levels: int, *, is_node: bool = False) -> None:
+        """Check the data of a whole reply, parts of which its format may have dropped.
+
+        `is_node` tells that the object around it is a node of a graph.
+        """
+        self._nodes += 1
+        if not levels or self._nodes > MAX_NODES:
+            return
+        if isinstance(value, (list, tuple)):
+            for position, item in enumerate(value):
+                if isinstance(item, (dict, list, tuple)):
+                    self.dropped(item, (*path, position), levels - 1)
+            return
+        has_node_keys = not _NODE_KEYS.isdisjoint(value)
+        call = None if is_node or has_node_keys else _as_call(value)
+        if call is None:
+            for key, item in _kept_fields(value):
+                if is_call_key(key):
+                    self.field(key, item, (*path, key), self._known.calls)
+                else:
+                    self.dropped(item, (*path, key), levels - 1, is_node=has_node_keys)
+        elif not self._was_read(call, self._known.calls):
+            self._add(path, _call_reason(call))
+
     def _are_all_known(self, value: Any, calls: Sequence[ToolCall]) -> bool:
         """Return whether all elements under a call key are calls that were read, or their results."""
         items = value if isinstance(value, (list, tuple)) else [value]
@@ -353,6 +411,22 @@ class _CallSearch:
         if candidate.ids:
             return any(id_ in self._known.ids for id_ in candidate.ids)
         return any(call.tool == candidate.name and _same_input(call.input, candidate.input) for call in calls)
+
+
+def _kept_fields(value: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the lists and objects of an object that an agent may keep calls in."""
+    kind = value.get("type")
+    is_block = isinstance(kind, str) and is_harmless_type(kind)
+    for key, item in value.items():
+        if not isinstance(item, (dict, list, tuple)) or not item:
+            continue
+        name = safe_str(key)
+        if (
+            is_searched(name)
+            and name not in _ASKED
+            and not (is_block and (to_snake_case(name) in _PAYLOADS or _is_payload(key)))
+        ):
+            yield name, item
 
 
 def _as_call(value: Mapping[Any, Any], *, any_id: bool = False) -> _FoundCall | None:
