@@ -156,6 +156,8 @@ class TestPages:
         page.wait_for_selector("text=Copied")
         copied = page.evaluate("navigator.clipboard.readText()")
         assert copied == "agentv eval support.eval.yaml --case refund-0 --target hasty"
+        page.click("text=Raw record")
+        page.wait_for_selector('pre:has-text(\'"case_id": "refund-0"\')')
 
     def test_repeats_stand_side_by_side_with_their_divergence(self, watched: Watched, viewer: Served) -> None:
         page = watched.open(f"{viewer.address}#/repeats/{execution_of(viewer)}?case_id=refund-1")
@@ -617,7 +619,8 @@ class TestSize:
     def test_a_conversation_of_thousands_of_messages_opens_as_a_window(self, watched: Watched, tmp_path: Path) -> None:
         run = command_in(tmp_path)
         messages = [
-            {"role": "assistant", "content": f"step {at}", "tool_calls": [{"tool": "look"}]} for at in range(2_000)
+            {"role": "assistant", "content": f"step {at} " * 200, "tool_calls": [{"tool": "look"}]}
+            for at in range(2_000)
         ]
         data = support_eval()
         data["targets"][0]["reply"] = {"output_messages": messages}
@@ -630,6 +633,8 @@ class TestSize:
             page.goto(f"{viewer.address}#/runs/{name}?call=1500")
             page.wait_for_selector("#call-1500.cited")
             assert page.locator(".message").count() <= 200
+            page.click("text=Raw record")
+            page.wait_for_selector("text=Cut: 10,000 characters of")
 
 
 class TestBarriers:

@@ -3,6 +3,11 @@ import { parseJson } from "./values.js";
 
 /** @typedef {Record<string, any>} Query */
 
+/** Bytes of a record that the page reads as a whole. */
+const WHOLE_RECORD = 2_000_000;
+/** Characters of a larger one. */
+const RECORD_START = 10_000;
+
 /** Error of the API, with its code. */
 export class ApiError extends Error {
   /**
@@ -24,12 +29,15 @@ export class ApiError extends Error {
 async function request(path, query = {}, options = {}) {
   const pairs = Object.entries(query).filter(([name, value]) => (value !== "" || name === "persona") && value !== null && value !== undefined);
   const search = new URLSearchParams(pairs.map(([name, value]) => [name, String(value)])).toString();
-  let response;
-  try {
-    response = await fetch(`api/v1/${path}${search ? `?${search}` : ""}`, options);
-  } catch {
-    throw new ApiError("The viewer does not answer: is `agentv view` still running?", "unreachable");
-  }
+  return read(await send(`${path}${search ? `?${search}` : ""}`, options));
+}
+
+/**
+ * Return the data of an answer.
+ * @param {Response} response
+ * @returns {Promise<any>}
+ */
+async function read(response) {
   const text = await response.text().catch(() => "");
   let body = null;
   try {
@@ -42,6 +50,36 @@ async function request(path, query = {}, options = {}) {
     throw new ApiError(error.message || `the viewer answered ${response.status}`, error.code || "unknown");
   }
   return body;
+}
+
+/**
+ * @param {string} path
+ * @param {RequestInit} [options]
+ */
+async function send(path, options = {}) {
+  try {
+    return await fetch(`api/v1/${path}`, options);
+  } catch {
+    throw new ApiError("The viewer does not answer: is `agentv view` still running?", "unreachable");
+  }
+}
+
+/**
+ * Return the first characters of an answer, and leave the rest.
+ * @param {Response} response
+ * @param {number} size
+ */
+async function beginning(response, size) {
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  while (reader && text.length < size) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    text += decoder.decode(value, { stream: true });
+  }
+  await reader?.cancel();
+  return text.slice(0, size);
 }
 
 const part = encodeURIComponent;
@@ -136,12 +174,15 @@ export class ApiSource {
   }
 
   /**
-   * Return everything that is stored of a run, as indented JSON.
+   * Return everything that is stored of a run as indented JSON; of a very large record, its beginning.
    * @param {string} id
-   * @returns {Promise<string>}
+   * @returns {Promise<string | {$cut: string, bytes: number}>}
    */
   async record(id) {
-    return JSON.stringify(await request(`runs/${part(id)}/record`), null, 2);
+    const response = await send(`runs/${part(id)}/record`);
+    const bytes = Number(response.headers.get("Content-Length"));
+    if (response.ok && bytes > WHOLE_RECORD) return { $cut: await beginning(response, RECORD_START), bytes };
+    return JSON.stringify(await read(response), null, 2);
   }
 
   /** @param {string} id */

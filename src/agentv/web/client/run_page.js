@@ -203,7 +203,11 @@ function details(source, run, record) {
  */
 function rawRecord(source, run, record) {
   const box = h("div", null, h("p", { class: "quiet" }, "Loading …"));
-  const show = (/** @type {string} */ text) => fill(box, valueBlock(text.length > MAX_RECORD ? { $cut: text.slice(0, MAX_RECORD), characters: text.length, form: "text" } : text, record));
+  const show = (/** @type {any} */ found) => {
+    const isText = typeof found === "string";
+    const cut = isText ? { $cut: found.slice(0, MAX_RECORD), characters: found.length, form: "text" } : { ...found, characters: found.bytes, form: "bytes" };
+    fill(box, valueBlock(isText && found.length <= MAX_RECORD ? found : cut, record));
+  };
   source.record(`${run.execution_id}-${run.key}`).then(show, (/** @type {unknown} */ error) => fill(box, problemBox(error)));
   return box;
 }

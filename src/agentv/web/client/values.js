@@ -69,7 +69,7 @@ export function valueBlock(value, link) {
  */
 function cutBlock(cut, link) {
   if (cut.form === "base64") return h("div", { class: "value" }, cutNote(`base64 data, ${count(cut.characters)} characters.`, link));
-  return h("div", null, h("pre", { class: "value", tabindex: "0" }, `${cut.$cut}…`), cutNote(`Cut: ${count(cut.$cut.length)} of ${count(cut.characters)} characters are shown.`, link));
+  return h("div", null, h("pre", { class: "value", tabindex: "0" }, `${cut.$cut}…`), cutNote(cut.form === "bytes" ? `Cut: ${count(cut.$cut.length)} characters of ${count(cut.characters)} bytes are shown.` : `Cut: ${count(cut.$cut.length)} of ${count(cut.characters)} characters are shown.`, link));
 }
 
 /**
