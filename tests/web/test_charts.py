@@ -20,3 +20,11 @@ def test_the_times_of_errors_are_drawn_but_do_not_count_for_the_median() -> None
 
 def test_where_all_runs_are_errors_their_times_count() -> None:
     assert latencies(("error", 10.0), ("error", 20.0), ("error", 30.0))["median"] == 20.0
+
+
+def test_values_of_damaged_rows_are_left_out() -> None:
+    damaged: list[Any] = ["x", b"y", float("inf")]
+    numbers = [*damaged, 10.0, None]
+    (chart,) = histograms([RunNumbers("pass", None, number, None, None) for number in numbers])
+    assert (chart["median"], chart["missing"]) == (10.0, 4)
+    assert histograms([RunNumbers("fail", number, None, None, None) for number in damaged]) == []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from contextlib import suppress
 from itertools import chain, pairwise
-from math import ceil, floor, log10
+from math import ceil, floor, isfinite, log10
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ def histograms(runs: list[RunNumbers]) -> list[dict[str, Any]]:
     measured = sum(map(len, by_verdict.values()))
     charts = []
     for at, (name, unit) in enumerate(MEASURES, 1):
-        values = {verdict: sorted(_known(map(itemgetter(at), some))) for verdict, some in by_verdict.items()}
+        values = {verdict: _sorted_numbers(map(itemgetter(at), some)) for verdict, some in by_verdict.items()}
         reported = sum(map(len, values.values()))
         if reported:
             histogram = _histogram(values, name)
@@ -38,8 +39,14 @@ def histograms(runs: list[RunNumbers]) -> list[dict[str, Any]]:
     return charts
 
 
-def _known(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
+def _sorted_numbers(values: Iterable[float | None]) -> list[float]:
+    """Return the numbers that are known; a damaged row may hold others, and texts."""
+    known = [value for value in values if value is not None]
+    with suppress(TypeError):
+        known.sort()
+        if not known or (isfinite(known[0]) and isfinite(known[-1])):
+            return known
+    return sorted(value for value in known if isinstance(value, int | float) and isfinite(value))
 
 
 def _histogram(values: dict[str, list[float]], name: str) -> dict[str, Any]:

@@ -222,10 +222,11 @@ class ExecutionPage {
       const first = isKept ? null : this.firstRows(shown);
       // What stands above the table comes with it, so that no row moves away from under the pointer.
       const above = this.isDeep ? [{ failures: [] }, { charts: [] }] : [this.source.failures(this.id, this.indexed), this.source.charts(this.id, this.indexed)];
-      const [page, failures, charts] = await Promise.all([first, ...above]);
+      const [page, failures, charts] = await Promise.all([first, ...above.map((each) => Promise.resolve(each).catch((error) => ({ error })))]);
       if (!isCurrent()) return;
-      this.drawFailures(failures.failures);
-      fill(this.charts, charts.charts.map(histogram));
+      if (failures.error) fill(this.failures, problemBox(failures.error));
+      else this.drawFailures(failures.failures);
+      fill(this.charts, charts.error ? problemBox(charts.error) : charts.charts.map(histogram));
       if (isKept) return;
       const place = { top: scrollY, active: this.list?.active ?? -1, isFocused: this.table.contains(document.activeElement) };
       if (this.view === "cases") this.drawCases(page);
