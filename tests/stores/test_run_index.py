@@ -46,9 +46,20 @@ def record(status: Verdict, **details: object) -> ResultRecord:
     [
         ("missing call: refund (expected after get_order)", "missing call: refund"),
         ("call 3 has another input", "call \N{HORIZONTAL ELLIPSIS} has another input"),
+        ('answer does not contain "3 days": "Soon, I guarantee it."', 'answer does not contain "3 days"'),
+        ('answer does not match /order #\\d{4}/: "It is: \\"B-1\\"."', "answer does not match /order #\\d{4}/"),
+        ('answer contains "guarantee" (none allowed): "I guarantee it."', 'answer contains "guarantee" (none allowed)'),
+        ("the reply took 2310.5ms (max: 2000ms)", "the reply took \N{HORIZONTAL ELLIPSIS}ms (max: 2000ms)"),
+        ("the reply cost $0.31 (max: $0.05)", "the reply cost \N{HORIZONTAL ELLIPSIS} (max: $0.05)"),
+        (
+            "message 1 used 1,250 output tokens (max per step: 200)",
+            "message \N{HORIZONTAL ELLIPSIS} used \N{HORIZONTAL ELLIPSIS} output tokens (max per step: 200)",
+        ),
+        ('search ended in an error: "timed out"', 'search ended in an error: "timed out"'),
+        ("amount expected 900, got 500", "amount expected 900, got 500"),
     ],
 )
-def test_places_in_one_reply_are_left_out_of_a_reason(misses: str, reason: str) -> None:
+def test_places_and_findings_in_one_reply_are_left_out_of_a_reason(misses: str, reason: str) -> None:
     assert failure_reason(record("fail", misses=(misses,))) == reason
 
 

@@ -30,6 +30,10 @@ MAX_REASON = 200
 _AFTER_NAME = re.compile(r" \((?:expected|in_order|nearest|best|call)\b.*", re.DOTALL)
 _INDEXES = re.compile(r"\[\d+\]")
 _CALL_NUMBERS = re.compile(r"\b(calls?|messages?) \d+(?:(?:, | to | and )\d+)*")
+_QUOTED_ANSWER = re.compile(r'(?<=["/)]): ".*', re.DOTALL)
+"""Quotation of what was found, after what was wanted or allowed."""
+_MEASURED = re.compile(r"\b(took|cost|used|has|likeness|is(?= \d+ changes? away)) \$?\d[\d.,]*")
+"""Measured number in front of its limit."""
 _decode = msgspec.json.Decoder(ResultRecord).decode
 
 
@@ -82,11 +86,17 @@ def failure_reason(record: ResultRecord) -> str | None:
         if result.kind == "assertion" and result.status == record.status:
             undecided = result.details.get("undecided") or ()
             if result.misses:
-                return _shorten(_CALL_NUMBERS.sub(r"\1 …", _AFTER_NAME.sub("", result.misses[0])))
+                return _shorten(_without_findings(result.misses[0]))
             if undecided:
                 return _shorten(_CALL_NUMBERS.sub(r"\1 …", _INDEXES.sub("[*]", str(undecided[0]))))
             return _shorten(str(result.details.get("error") or f"{result.name} scored {result.score}"))
     return f"the score is {record.score}"
+
+
+def _without_findings(miss: str) -> str:
+    """Return what was missed, without the places, the text and the numbers of this one reply."""
+    wanted = _QUOTED_ANSWER.sub("", _AFTER_NAME.sub("", miss))
+    return _MEASURED.sub(r"\1 …", _CALL_NUMBERS.sub(r"\1 …", wanted))
 
 
 def _shorten(text: str) -> str:
