@@ -619,9 +619,9 @@ class TestSize:
     def test_a_conversation_of_thousands_of_messages_opens_as_a_window(self, watched: Watched, tmp_path: Path) -> None:
         run = command_in(tmp_path)
         messages = [
-            {"role": "assistant", "content": f"step {at} " * 200, "tool_calls": [{"tool": "look"}]}
-            for at in range(2_000)
+            {"role": "assistant", "content": f"step {at}", "tool_calls": [{"tool": "look"}]} for at in range(2_000)
         ]
+        messages.append({"role": "assistant", "content": "the end " * 300_000})
         data = support_eval()
         data["targets"][0]["reply"] = {"output_messages": messages}
         write_store(run, "--target", "careful", "--case", "refund-0", data=data)
