@@ -69,12 +69,12 @@ def freeze_run(run: StoredRun, folder: Path | None = None) -> FrozenCase:
     frozen: dict[str, Any] = {"id": f"{case.id}-frozen"}
     if isinstance(case.persona, Persona):
         frozen["persona"] = case.persona.id
-    said: dict[str, Any] = {"input": [words.message(message) for message in history]} if history else {}
-    said["turns"] = [_scripted_turn(exchange, words) for exchange in exchanges]
+    conversation: dict[str, Any] = {"input": [words.message(message) for message in history]} if history else {}
+    conversation["turns"] = [_scripted_turn(exchange, words) for exchange in exchanges]
     if case.expected_messages is not None and any(_type_of(config) == EXPECTED_MESSAGES for config in kept):
-        said["expected_messages"] = [to_builtins(message) for message in case.expected_messages]
+        conversation["expected_messages"] = [to_builtins(message) for message in case.expected_messages]
     frozen |= {"vars": words.variables} if words.variables else {}
-    frozen |= said
+    frozen |= conversation
     if kept:
         frozen["evaluators"] = kept
     return FrozenCase({**_target(run, folder or Path.cwd()), **_personas(case), "cases": [frozen]}, notes)

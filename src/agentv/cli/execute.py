@@ -195,17 +195,17 @@ def _conversation_data(case: Case) -> dict[str, Any]:
 def _run(prepared: PreparedExecution, args: EvalArgs, plan: ResumePlan | None = None) -> int:
     """Run and report an execution; return its exit code."""
     _print_warnings(prepared, args)
-    begun = _Begun()
+    state = _CommandState()
     try:
         reporters = _open_reporters(prepared, args)  # first: a file that cannot be written must leave no execution
         cache = with_judge_cache(prepared, given_location(args), is_stored=not args.no_store)
         with cache as ready, handled_interrupts() as on_start:
-            summary = asyncio.run(_execute(ready, args, plan, reporters, on_start, begun))
+            summary = asyncio.run(_execute(ready, args, plan, reporters, on_start, state))
     except AgentVError as error:
-        return report_abort(error, begun.hint, has_begun=begun.has_begun)
+        return report_abort(error, state.hint, has_begun=state.has_begun)
     finally:
         set_display(None)
-    hint = begun.hint
+    hint = state.hint
     if summary.status == "interrupted":
         end_own_children()  # threads of Python agents that are still running may have started some
     for gate in summary.gates or ():
@@ -217,7 +217,7 @@ def _run(prepared: PreparedExecution, args: EvalArgs, plan: ResumePlan | None = 
     return summary.exit_code
 
 
-class _Begun:
+class _CommandState:
     """State of a command: whether its execution has begun, and how to resume it."""
 
     has_begun = False
@@ -230,7 +230,7 @@ async def _execute(  # noqa: PLR0913, PLR0917 - the parts of a run
     plan: ResumePlan | None,
     reporters: list[Reporter],
     on_start: Callable[[Engine], None],
-    begun: _Begun,
+    state: _CommandState,
 ) -> Summary:
     """Open the executor, then the store session, and run the execution."""
     async with _opened_executor(prepared, reporters) as ready:
@@ -238,8 +238,8 @@ async def _execute(  # noqa: PLR0913, PLR0917 - the parts of a run
             gc.freeze()
             gc.enable()
             gc.set_threshold(*GC_THRESHOLDS)
-            begun.hint = resume_command(session, args) if session else None
-            begun.has_begun = True
+            state.hint = resume_command(session, args) if session else None
+            state.has_begun = True
             _protect_from_agents(prepared)
             return await execute(ready, reporters, out=args.out, on_start=on_start, session=session)
 

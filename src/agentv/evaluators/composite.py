@@ -127,10 +127,10 @@ class AllOf(Composite, kw_only=True):
         known = sum(result.weight for result in decided)
         total = sum(result.weight * (result.score or 0.0) for result in decided)
         if self.threshold < 1.0:
-            held = all(result.status == "pass" or not result.required for result in decided)
+            is_required_met = all(result.status == "pass" or not result.required for result in decided)
             most = sum(result.weight * _most(result) for result in counted) / weight
             least = sum(result.weight * _least(result) for result in counted) / weight
-            possible, certain = held and reaches(most, self.threshold), reaches(least, self.threshold)
+            possible, certain = is_required_met and reaches(most, self.threshold), reaches(least, self.threshold)
         else:
             possible = all(result.status == "pass" for result in decided)
             certain = True

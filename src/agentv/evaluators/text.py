@@ -74,9 +74,9 @@ class Contains(SelectorEvaluator, kw_only=True):
             else:
                 tally.add_miss(f"{where} does not contain {excerpt(wanted)}: {excerpt(original)}")
         if self.any:
-            held = next((wanted for wanted in self.any if self._find(wanted, text) >= 0), None)
-            if held is not None:
-                tally.add_hit(f"{where} contains {excerpt(held)} (any of {join_excerpts(self.any)})")
+            match = next((wanted for wanted in self.any if self._find(wanted, text) >= 0), None)
+            if match is not None:
+                tally.add_hit(f"{where} contains {excerpt(match)} (any of {join_excerpts(self.any)})")
             else:
                 tally.add_miss(f"{where} contains none of {join_excerpts(self.any)}: {excerpt(original)}")
         for unwanted in self.none or ():
@@ -95,9 +95,11 @@ class Contains(SelectorEvaluator, kw_only=True):
             sentence = f"{where} contains {excerpt(wanted)}"
             tally.decide(good=self._is_in(wanted, parts) or None, sentence=sentence, undecided=f"{sentence}: {reason}")
         if self.any:
-            held = next((wanted for wanted in self.any if self._is_in(wanted, parts)), None)
-            sentence = f"{where} contains {'one' if held is None else excerpt(held)} (any of {join_excerpts(self.any)})"
-            tally.decide(good=None if held is None else True, sentence=sentence, undecided=f"{sentence}: {reason}")
+            match = next((wanted for wanted in self.any if self._is_in(wanted, parts)), None)
+            sentence = (
+                f"{where} contains {'one' if match is None else excerpt(match)} (any of {join_excerpts(self.any)})"
+            )
+            tally.decide(good=None if match is None else True, sentence=sentence, undecided=f"{sentence}: {reason}")
         for unwanted in self.none or ():
             sentence = f"{where} contains {excerpt(unwanted)} (none allowed)"
             is_there = self._is_in(unwanted, parts)
@@ -127,11 +129,11 @@ class Edge(SelectorEvaluator, kw_only=True):
         wanted = [self.value] if isinstance(self.value, str) else self.value
         text = plain(selected.text, ignore_case=self.ignore_case, trim=self.trim)
         test = text.startswith if self.at_start else text.endswith
-        held = next((option for option in wanted if test(plain(option, ignore_case=self.ignore_case))), None)
+        match = next((option for option in wanted if test(plain(option, ignore_case=self.ignore_case))), None)
         verb, edge = ("start", excerpt) if self.at_start else ("end", ending)
         tally = ConstraintTally()
-        if held is not None:
-            tally.add_hit(f"{selected.where} {verb}s with {excerpt(held)}")
+        if match is not None:
+            tally.add_hit(f"{selected.where} {verb}s with {excerpt(match)}")
         else:
             missed = f"does not {verb} with" if len(wanted) == 1 else f"{verb}s with none of"
             tally.add_miss(f"{selected.where} {missed} {join_excerpts(wanted)}: {edge(selected.text)}")

@@ -426,11 +426,11 @@ class KnownValues:
             _ASKS_VALUE.search(part) and not _ASKS_ONLY_WHEN.search(part) for part in _ASKING_PARTS.split(request)
         )
         found: list[TextValue] = []
-        told = 0
+        count = 0
         for number, sentence in enumerate(_SENTENCES.split(text)):
             # What follows the answer is a remark.
-            is_exact = told < asked and not _INFERRED.search(sentence)
-            told += sum(self.knows(value, is_exact=True) for value in values_of(sentence) if value.kind != "quotation")
+            is_exact = count < asked and not _INFERRED.search(sentence)
+            count += sum(self.knows(value, is_exact=True) for value in values_of(sentence) if value.kind != "quotation")
             first = sentence.partition(", ")[0]
             is_plain = is_asked and not _INFERRED.search(first)
             is_idea = "?" in sentence

@@ -38,7 +38,7 @@ def is_open(result: EvaluatorResult) -> bool:
 def decide_outcome(results: Iterable[EvaluatorResult], threshold: float | None = None) -> Outcome:
     """Return status and weighted mean over the assertions that gate."""
     weight = total = 0.0
-    held = required_held = True
+    all_pass = required_pass = True
     uncertain: list[EvaluatorResult] = []
     for result in results:
         if result.kind == "metric" or result.weight <= 0 or result.status == "skipped":
@@ -48,15 +48,15 @@ def decide_outcome(results: Iterable[EvaluatorResult], threshold: float | None =
         weight += result.weight
         total += result.weight * (result.score or 0.0)
         if result.status != "pass":
-            held = False
-            required_held = required_held and not result.required
+            all_pass = False
+            required_pass = required_pass and not result.required
             if is_open(result):
                 uncertain.append(result)
     if not weight:
         return "error", None
     score = total / weight
-    if threshold is None or not required_held:
-        return ("pass" if held else "fail"), score
+    if threshold is None or not required_pass:
+        return ("pass" if all_pass else "fail"), score
     if uncertain:
         least = total - sum(result.weight * (result.score or 0.0) for result in uncertain)
         most = least + sum(result.weight for result in uncertain)

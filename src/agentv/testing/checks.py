@@ -79,9 +79,9 @@ async def the_text_is_the_last_thing_said(subject: Subject) -> str | None:
         response = await ask_successfully(provider, request)
     if not isinstance(response.text, str):
         fail(f"`text` is a {type(response.text).__name__}")
-    said = [message.text for message in response.output_messages or () if message.role == "assistant"]
-    if said and said[-1] and not response.text:
-        fail(f"`text` is empty, though the last assistant message says {said[-1][:80]!r}")
+    texts = [message.text for message in response.output_messages or () if message.role == "assistant"]
+    if texts and texts[-1] and not response.text:
+        fail(f"`text` is empty, though the last assistant message says {texts[-1][:80]!r}")
     if subject.expected is not None and subject.expected(request) not in response.text:
         fail(f"`text` is {response.text[:80]!r}, without {subject.expected(request)[:80]!r}")
     return None

@@ -22,11 +22,11 @@ TURNS = 3
 CONVERSATIONS = 4
 
 
-class _Held(NamedTuple):
+class _SampleConversation(NamedTuple):
     """A conversation so far."""
 
     number: int
-    said: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
     messages: tuple[Message, ...] = ()
     thread_id: str | None = None
 
@@ -36,40 +36,45 @@ class _Held(NamedTuple):
         return f"conformance-conversation-{self.number}"
 
 
-async def _say(provider: OpenProvider, subject: Subject, held: _Held, text: str) -> tuple[_Held, ProviderResponse]:
+async def _take_turn(
+    provider: OpenProvider, subject: Subject, conversation: _SampleConversation, text: str
+) -> tuple[_SampleConversation, ProviderResponse]:
     """Take a turn; return the conversation with it, and the reply."""
     new = (Message(role="user", content=text),)
     request = replace(
-        subject.requests(held.number, text),
-        input_messages=(*held.messages, *new),
+        subject.requests(conversation.number, text),
+        input_messages=(*conversation.messages, *new),
         new_messages=new,
-        turn=len(held.said) + 1,
+        turn=len(conversation.texts) + 1,
         is_conversation=True,
-        conversation_id=held.id,
-        thread_id=held.thread_id,
+        conversation_id=conversation.id,
+        thread_id=conversation.thread_id,
     )
     response = await ask_successfully(provider, request)
     messages = response.conversation(request.input_messages)
-    return _Held(held.number, (*held.said, text), messages, response.thread_id or held.thread_id), response
+    return _SampleConversation(
+        conversation.number, (*conversation.texts, text), messages, response.thread_id or conversation.thread_id
+    ), response
 
 
-async def _end(provider: OpenProvider, held: _Held) -> None:
+async def _end(provider: OpenProvider, conversation: _SampleConversation) -> None:
     if isinstance(provider.session, ConversationSession):
-        await finish_in_time(provider.session.end_conversation(held.id), "end_conversation")
+        await finish_in_time(provider.session.end_conversation(conversation.id), "end_conversation")
 
 
-def _check_said(held: _Held, response: ProviderResponse) -> None:
-    missing = [text for text in held.said if text not in response.text]
+def _check_memory(conversation: _SampleConversation, response: ProviderResponse) -> None:
+    missing = [text for text in conversation.texts if text not in response.text]
     if missing:
-        turn = len(held.said)
+        turn = len(conversation.texts)
         fail(f"in turn {turn} it does not know that the user said {missing[0]!r}: it answered {response.text[:200]!r}")
 
 
-def _check_apart(held: _Held, response: ProviderResponse) -> None:
-    others = [number for number in range(CONVERSATIONS) if number != held.number]
-    told = next((number for number in others if f"talk-{number}-" in response.text), None)
-    if told is not None:
-        fail(f"conversation {held.number} received text of conversation {told}: it answered {response.text[:200]!r}")
+def _check_separation(conversation: _SampleConversation, response: ProviderResponse) -> None:
+    others = [number for number in range(CONVERSATIONS) if number != conversation.number]
+    other = next((number for number in others if f"talk-{number}-" in response.text), None)
+    if other is not None:
+        named = f"conversation {conversation.number} received text of conversation {other}"
+        fail(f"{named}: it answered {response.text[:200]!r}")
 
 
 @needs("remembering")
@@ -78,13 +83,13 @@ async def a_conversation_has_several_turns(subject: Subject) -> str | None:
     async with subject.opened(subject.remembering) as provider:
         if problem := provider.settings.conversation_problem:
             return f"not looked at: {problem}"
-        held = _Held(0)
+        conversation = _SampleConversation(0)
         for turn in range(1, TURNS + 1):
-            held, response = await _say(provider, subject, held, f"word {turn} of three")
-            _check_said(held, response)
-            if provider.settings.conversation_mode == "thread" and held.thread_id is None:
+            conversation, response = await _take_turn(provider, subject, conversation, f"word {turn} of three")
+            _check_memory(conversation, response)
+            if provider.settings.conversation_mode == "thread" and conversation.thread_id is None:
                 fail("its `conversation_mode` is `thread`, and the reply to the first turn has no `thread_id`")
-        await _end(provider, held)
+        await _end(provider, conversation)
     return None
 
 
@@ -94,11 +99,11 @@ async def a_turn_adds_only_what_is_new(subject: Subject) -> str | None:
     async with subject.opened(subject.remembering) as provider:
         if problem := provider.settings.conversation_problem:
             return f"not looked at: {problem}"
-        held, replies = _Held(0), list[tuple[Message, ...]]()
+        conversation, replies = _SampleConversation(0), list[tuple[Message, ...]]()
         for turn in range(1, TURNS + 1):
-            held, response = await _say(provider, subject, held, f"word {turn} of three")
+            conversation, response = await _take_turn(provider, subject, conversation, f"word {turn} of three")
             replies.append(response.output_messages or ())
-        await _end(provider, held)
+        await _end(provider, conversation)
     for turn, messages in enumerate(replies, 1):
         if any(message.role == "user" for message in messages):
             fail(f"the reply to turn {turn} has a message of the user")
@@ -114,16 +119,19 @@ async def conversations_at_once_are_not_mixed_up(subject: Subject) -> str | None
     async with subject.opened(subject.remembering) as provider:
         if problem := provider.settings.conversation_problem:
             return f"not looked at: {problem}"
-        talks = [_Held(number) for number in range(CONVERSATIONS)]
+        talks = [_SampleConversation(number) for number in range(CONVERSATIONS)]
         for turn in range(1, TURNS + 1):
-            turns = [_say(provider, subject, held, f"talk-{held.number}-turn-{turn}.") for held in talks]
+            turns = [
+                _take_turn(provider, subject, conversation, f"talk-{conversation.number}-turn-{turn}.")
+                for conversation in talks
+            ]
             results = await asyncio.gather(*turns)
-            talks = [held for held, _ in results]
-            for held, response in results:
-                _check_said(held, response)
-                _check_apart(held, response)
-        for held in talks:
-            await _end(provider, held)
+            talks = [conversation for conversation, _ in results]
+            for conversation, response in results:
+                _check_memory(conversation, response)
+                _check_separation(conversation, response)
+        for conversation in talks:
+            await _end(provider, conversation)
     return None
 
 
@@ -133,11 +141,11 @@ async def a_conversation_begins_without_the_others(subject: Subject) -> str | No
     async with subject.opened(subject.remembering) as provider:
         if problem := provider.settings.conversation_problem:
             return f"not looked at: {problem}"
-        first, _ = await _say(provider, subject, _Held(0), "the first time")
+        first, _ = await _take_turn(provider, subject, _SampleConversation(0), "the first time")
         await _end(provider, first)
         await _end(provider, first)
-        again = _Held(1)
-        _, response = await _say(provider, subject, again, "the second time")
+        again = _SampleConversation(1)
+        _, response = await _take_turn(provider, subject, again, "the second time")
         await _end(provider, again)
     if "the first time" in response.text:
         fail(f"a new conversation knows what was said in an earlier one: {response.text[:200]!r}")

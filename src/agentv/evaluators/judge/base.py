@@ -196,8 +196,8 @@ def outcome(decisions: Sequence[Decision], threshold: float) -> tuple[Verdict, f
     """Return status and weighted mean; a required item that is not met fails whatever the score is."""
     weight = sum(decision.point.weight for decision in decisions)
     score = sum(decision.point.weight * decision.value for decision in decisions) / weight
-    held = all(decision.is_met for decision in decisions if decision.point.required)
-    return ("pass" if held and reaches(score, threshold) else "fail"), score
+    is_required_met = all(decision.is_met for decision in decisions if decision.point.required)
+    return ("pass" if is_required_met and reaches(score, threshold) else "fail"), score
 
 
 def item_details(decision: Decision) -> dict[str, Any]:

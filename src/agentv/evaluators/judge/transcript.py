@@ -355,8 +355,8 @@ def shorten(text: str, most: int) -> str:
         return text
     head = most * 2 // 3
     tail = most - head
-    gone = len(text) - head - tail
-    return f"{text[:head]}[… {gone:,} characters left out …]{text[len(text) - tail :]}"
+    omitted = len(text) - head - tail
+    return f"{text[:head]}[… {omitted:,} characters left out …]{text[len(text) - tail :]}"
 
 
 def _short_step(step: Step, most: int) -> Step:

@@ -122,9 +122,9 @@ class WorkerProcess:
 
     def _likely_mistake(self) -> str:
         """Describe the most likely mistake of a program that has not replied at all."""
-        begun = self._lines.partial_line
-        if begun:
-            return f"it has begun a line and not ended it: {quote_line(begun)}"
+        partial_line = self._lines.partial_line
+        if partial_line:
+            return f"it has begun a line and not ended it: {quote_line(partial_line)}"
         return "it has printed no line yet: a reply is one line, after which stdout has to be flushed"
 
     def kill(self, words: str) -> None:
@@ -174,8 +174,8 @@ class WorkerProcess:
         except (FormatError, OSError) as error:
             return ExitInfo(f"the workspace cannot be used: {error}", started=False, is_retryable=False)
         words = last_lines(done.stderr) or "; ".join(self._remarks.values())
-        said = f"the program ended with {describe_exit(done)}" + (f": {words}" if words else "")
-        return ExitInfo(said, has_failed=done.exit_code != 0, asks_for_retry=done.exit_code == TRY_AGAIN)
+        sentence = f"the program ended with {describe_exit(done)}" + (f": {words}" if words else "")
+        return ExitInfo(sentence, has_failed=done.exit_code != 0, asks_for_retry=done.exit_code == TRY_AGAIN)
 
     def _resolve_pending(self, ended: ExitInfo) -> None:
         for pending in self._waiting.values():
@@ -285,11 +285,11 @@ class WorkerPool:
 
     async def invoke(self, request: Request) -> ProviderResponse:
         """Return the reply to a request; all turns of a conversation are sent to the same process."""
-        case, held = (request.id, request.repeat), self._conversations.get(_conversation_id(request))
+        case, assignment = (request.id, request.repeat), self._conversations.get(_conversation_id(request))
         is_suspect = request.turn in self._suspects.get(case, ())
-        async with self._reserve(held, is_suspect=is_suspect, was_suspect=case in self._suspects) as worker:
-            if held is not None and self._keeps_state:
-                process = _conversation_lost() if held.process.is_closed else held.process
+        async with self._reserve(assignment, is_suspect=is_suspect, was_suspect=case in self._suspects) as worker:
+            if assignment is not None and self._keeps_state:
+                process = _conversation_lost() if assignment.process.is_closed else assignment.process
             else:
                 process = await self._process_of(worker)
             if not isinstance(process, WorkerProcess):
@@ -319,12 +319,12 @@ class WorkerPool:
 
     def release(self, conversation_id: str) -> WorkerProcess | None:
         """Forget the process of a conversation and return it; `None` if there is none, or it has ended."""
-        held = self._conversations.pop(conversation_id, None)
-        if held is None:
+        assignment = self._conversations.pop(conversation_id, None)
+        if assignment is None:
             return None
-        held.worker.conversations -= 1
+        assignment.worker.conversations -= 1
         self._changed.set()
-        return None if held.process.is_closed else held.process
+        return None if assignment.process.is_closed else assignment.process
 
     def _assign(self, conversation_id: str, worker: _Worker, process: WorkerProcess) -> None:
         """Send the further turns of a conversation to this process."""
@@ -342,14 +342,14 @@ class WorkerPool:
                 del self._suspects[case]
 
     def _reserve(
-        self, held: _Assignment | None, *, is_suspect: bool, was_suspect: bool
+        self, assignment: _Assignment | None, *, is_suspect: bool, was_suspect: bool
     ) -> AbstractAsyncContextManager[_Worker]:
         """Reserve the worker of a conversation, the first one for a suspect, or the one with the least load."""
-        is_bound = held is not None and self._keeps_state
-        if is_suspect and not (is_bound and held is not None and held.worker is not self._workers[0]):
+        is_bound = assignment is not None and self._keeps_state
+        if is_suspect and not (is_bound and assignment is not None and assignment.worker is not self._workers[0]):
             return self._isolation()
-        if held is not None:
-            return self._one_of([held.worker])
+        if assignment is not None:
+            return self._one_of([assignment.worker])
         # A conversation of which a later turn is a suspect begins where that turn is sent.
         return self._one_of(self._workers[:1] if was_suspect else self._workers)
 

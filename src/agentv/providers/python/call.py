@@ -145,22 +145,22 @@ class AgentCallable:
 
     async def _call_instance(self, make: type, request: Request) -> Any:
         """Call the instance of the conversation, which is made with its first turn."""
-        held = self._conversations.get(request.conversation_id) if request.is_conversation else None
-        if held is None:
+        conversation = self._conversations.get(request.conversation_id) if request.is_conversation else None
+        if conversation is None:
             if request.turn > 1:
                 msg = "the object that had this conversation is not there any more, and its earlier turns are lost"
                 raise FormatError(msg)
             has_id = "conversation_id" not in self._args and takes(make, "conversation_id")
             own = {"conversation_id": request.conversation_id} if has_id else {}
             instance = await _instantiate(partial(make, **self._args, **own))
-            held = instance, bind_agent(instance, mode="thread", is_own=True)
+            conversation = instance, bind_agent(instance, mode="thread", is_own=True)
             if request.is_conversation:
-                self._conversations[request.conversation_id] = held
+                self._conversations[request.conversation_id] = conversation
         try:
-            return await resolve_result(await held[1].invoke(request))
+            return await resolve_result(await conversation[1].invoke(request))
         finally:
             if not request.is_conversation:
-                await _close_instance(held[0])
+                await _close_instance(conversation[0])
 
 
 async def _instantiate(make: partial[Any]) -> Any:

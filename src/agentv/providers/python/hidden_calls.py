@@ -89,25 +89,25 @@ class MergedMessages:
             if entry.message.role == "assistant" and not entry.is_counted:
                 yield entry.message
 
-    def add_message(self, said: Message, *, is_hidden: bool) -> None:
+    def add_message(self, message: Message, *, is_hidden: bool) -> None:
         """Add the message of a model run: one of the reply, or a hidden one, which is kept if it has calls."""
-        entry = self._find_message(said)
+        entry = self._find_message(message)
         if entry is not None:
             entry.is_counted = True
             self._move(entry)
-        elif said.tool_calls and is_hidden:
-            self._insert(replace(said, metadata={**(said.metadata or {}), **_SOURCE}))
+        elif message.tool_calls and is_hidden:
+            self._insert(replace(message, metadata={**(message.metadata or {}), **_SOURCE}))
 
-    def _find_message(self, said: Message) -> _MergedMessage | None:
+    def _find_message(self, message: Message) -> _MergedMessage | None:
         """Find a message by its id, else by its calls, else by its text, because nodes may write a copy."""
         waiting = [entry for entry in self._entries if entry.message.role == "assistant" and not entry.is_counted]
         for entry in waiting:
-            if said.id is not None and entry.message.id == said.id:
+            if message.id is not None and entry.message.id == message.id:
                 return entry
         for entry in [entry for entry in waiting if entry.message.id not in self._ids]:
-            if said.tool_calls and _holds_calls(entry, said):
+            if message.tool_calls and _holds_calls(entry, message):
                 return entry
-            if not said.tool_calls and not entry.calls and said.text and entry.message.text == said.text:
+            if not message.tool_calls and not entry.calls and message.text and entry.message.text == message.text:
                 return entry
         return None
 
@@ -150,10 +150,10 @@ class MergedMessages:
             self._anchor = entry
 
 
-def _holds_calls(entry: _MergedMessage, said: Message) -> bool:
+def _holds_calls(entry: _MergedMessage, message: Message) -> bool:
     """Return whether a message has all calls of another."""
     own = [(call.id, call.tool, call.input) for call in entry.calls]
-    return all((call.id, call.tool, call.input) in own for call in said.tool_calls)
+    return all((call.id, call.tool, call.input) in own for call in message.tool_calls)
 
 
 def _is_same_input(call: Any, run: Any) -> bool:

@@ -52,8 +52,8 @@ class ModelRun:
     @property
     def said(self) -> Message | None:
         """Its message."""
-        said = decode_langchain([self.raw]).output_messages if self.raw is not None else None
-        return said[0] if said else None
+        messages = decode_langchain([self.raw]).output_messages if self.raw is not None else None
+        return messages[0] if messages else None
 
     @property
     def id(self) -> str | None:
