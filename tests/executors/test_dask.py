@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
@@ -238,6 +239,19 @@ def test_a_scheduler_of_another_version_is_named(dask: DaskProcesses, monkeypatc
     theirs = f"it has distributed {distributed.__version__}, this machine distributed {distributed.__version__}"
     with pytest.raises(ExecutorError, match=re.escape(theirs)):
         asyncio.run(DaskCluster(dask.address, ExecutorSettings()).open())
+
+
+def test_warnings_of_a_cluster_that_starts_here_are_not_shown(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    async def start(**_: object) -> None:
+        warnings.warn("Port 8787 is already in use.", stacklevel=1)
+        raise OSError
+
+    monkeypatch.setattr(distributed, "LocalCluster", start)
+    with pytest.raises(ExecutorError, match="^no Dask can be started here: OSError$"):
+        asyncio.run(DaskCluster("dask", ExecutorSettings()).open())
+    assert [str(each.message) for each in recwarn if "8787" in str(each.message)] == []
 
 
 @pytest.mark.parametrize(

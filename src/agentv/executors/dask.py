@@ -75,25 +75,16 @@ class DaskCluster:
         scheme, _, host = self.address.partition("://")
         address: Any = f"{'tls' if scheme == 'tls' else 'tcp'}://{host}"
         try:
-            if not host:
-                count = min(os.cpu_count() or 1, 4)
-                address = self._local = await distributed.LocalCluster(
-                    n_workers=count,
-                    threads_per_worker=self._settings.slots or -(-LOCAL_SLOTS // count),
-                    processes=True,
-                    asynchronous=True,
-                    dashboard_address=None,
-                    silence_logs=logging.CRITICAL,
-                )
-            security = {"security": distributed.Security()} if scheme == "tls" else {}
-            with warnings.catch_warnings(action="ignore"):  # about versions of packages that no worker needs
+            with warnings.catch_warnings(action="ignore"):  # about ports in use, and versions that no worker needs
+                if not host:
+                    address = self._local = await self._start_local(distributed)
                 self._client = await distributed.Client(
                     address,
                     asynchronous=True,
                     set_as_default=True,
                     direct_to_workers=True,
                     timeout=CONNECT_S,
-                    **security,
+                    **({"security": distributed.Security()} if scheme == "tls" else {}),
                 )
         except Exception as error:
             await self.close()
@@ -104,8 +95,21 @@ class DaskCluster:
                 theirs = await _find_version(distributed, address)
                 fix = "use versions that are closer to each other"
                 reason = f"it has distributed {theirs}, this machine distributed {distributed.__version__}: {fix}"
-            msg = f"no Dask scheduler can be reached at {self.address}: {reason}"
+            what = f"no Dask scheduler can be reached at {self.address}" if host else "no Dask can be started here"
+            msg = f"{what}: {reason}"
             raise ExecutorError(msg) from error
+
+    async def _start_local(self, distributed: Any) -> Any:
+        """Start a cluster on this machine."""
+        count = min(os.cpu_count() or 1, 4)
+        return await distributed.LocalCluster(
+            n_workers=count,
+            threads_per_worker=self._settings.slots or -(-LOCAL_SLOTS // count),
+            processes=True,
+            asynchronous=True,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        )
 
     async def workers(self) -> Mapping[str, int]:
         """Return the workers that the scheduler knows."""
