@@ -249,7 +249,7 @@ def test_warnings_of_a_cluster_that_starts_here_are_not_shown(
         raise OSError
 
     monkeypatch.setattr(distributed, "LocalCluster", start)
-    with pytest.raises(ExecutorError, match="^no Dask can be started here: OSError$"):
+    with pytest.raises(ExecutorError, match=r"^no Dask can be started here: OSError$"):
         asyncio.run(DaskCluster("dask", ExecutorSettings()).open())
     assert [str(each.message) for each in recwarn if "8787" in str(each.message)] == []
 
