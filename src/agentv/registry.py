@@ -298,8 +298,12 @@ def find_trace_format(name: str) -> Any | None:
 
 def trace_format_names() -> list[str]:
     """Return the names of all formats of traces in the order in which they are tried, those of plugins first."""
-    plugins = sorted(point.name.replace("-", "_") for point in _entry_points("agentv.traces"))
-    return [*plugins, *(name for name in TRACE_FORMATS if name not in plugins)]
+    names: tuple[str, ...] | None = _cache.get(("agentv.traces", ""))
+    if names is None:
+        plugins = sorted(point.name.replace("-", "_") for point in _entry_points("agentv.traces"))
+        names = (*plugins, *(name for name in TRACE_FORMATS if name not in plugins))
+        _cache["agentv.traces", ""] = names  # it is asked for once for each file
+    return list(names)
 
 
 def _find(name: str, built_in: Mapping[str, str], group: str) -> Any | None:

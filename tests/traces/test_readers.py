@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agentv import registry
 from tests.support.trace_files import ALL, ANSWER, CALLS, LINES, QUESTION, inspect
 from tests.support.traces import calls, read_one, read_traces, results, write_lines
 
@@ -220,3 +221,18 @@ def test_a_file_with_two_threads_of_codex_has_two_sessions_unless_the_second_is_
     assert [(each.id, calls(each)) for each in sessions] == [("s1", CALLS), ("s2", CALLS)]
     first[0]["payload"]["forked_from_id"] = "s2"
     assert read_one(write_lines(tmp_path / "fork.jsonl", [first[0], *second])).id == "s1"
+
+
+def test_plugins_are_looked_for_once_and_not_for_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def entry_points(group: str) -> list[object]:
+        asked.append(group)
+        return []
+
+    monkeypatch.setattr(registry, "_cache", {})
+    monkeypatch.setattr(registry, "_entry_points", entry_points)
+    for number in range(3):
+        write_lines(tmp_path / f"{number}.jsonl", ALL["atif"]())
+    assert len(read_traces(tmp_path)[0]) == 3
+    assert asked == ["agentv.traces"]
