@@ -56,6 +56,7 @@ _USAGE = {
     ),
     "llm.token_count.completion_details.reasoning": ("reasoningTokens", "output_reasoning_tokens", "output_reasoning"),
 }
+_USAGE_OF_KEY = {key: (name, rank) for name, keys in _USAGE.items() for rank, key in enumerate(keys)}
 
 
 def _usage(raw: Any) -> dict[str, int]:
@@ -63,8 +64,13 @@ def _usage(raw: Any) -> dict[str, int]:
     counts = parse_value(raw)
     if not isinstance(counts, dict):
         return {}
-    found = {name: first_of(counts, *keys) for name, keys in _USAGE.items()}
-    return {name: value for name, value in found.items() if is_count(value)}
+    best: dict[str, tuple[int, Any]] = {}
+    for key in _USAGE_OF_KEY.keys() & counts.keys():
+        value = counts[key]
+        name, rank = _USAGE_OF_KEY[key]
+        if value is not None and value != "" and (name not in best or rank < best[name][0]):
+            best[name] = rank, value
+    return {name: best[name][1] for name in _USAGE if name in best and is_count(best[name][1])}
 
 
 def _span(  # noqa: PLR0913 - fields of a span
@@ -160,9 +166,9 @@ def _langfuse_times(trace: _Object, observations: list[Any]) -> tuple[Any, Any]:
 def _langfuse_usage(raw: Any) -> dict[str, int]:
     """Return token counts; cached input is not in `input`, unless the total says so."""
     counts = parse_value(raw)
+    if not isinstance(counts, dict) or not counts:
+        return {}
     found = _usage(counts)
-    if not isinstance(counts, dict):
-        return found
     for name, start in (("llm.token_count.prompt", "input"), ("llm.token_count.completion", "output")):
         parts: list[int] = [value for key, value in counts.items() if is_count(value) and (
             key.startswith(f"{start}_") or (start == "input" and key in _CACHE_COUNTS))]  # fmt: skip

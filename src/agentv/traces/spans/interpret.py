@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -154,4 +155,9 @@ def _calls(facts: Facts) -> bool:
 
 def names_calls(finish: tuple[str, ...]) -> bool:
     """Return whether a model says that it stopped in order to call tools."""
-    return any(word in reason.lower() for reason in finish for word in _FINISHED_WITH_CALLS)
+    return any(map(_names_calls, finish))
+
+
+@lru_cache(maxsize=256)
+def _names_calls(reason: str) -> bool:
+    return any(word in reason.lower() for word in _FINISHED_WITH_CALLS)

@@ -88,11 +88,12 @@ class _Joiner:
         response = self._response(prompt, output)
         spans = [node.span for node in self._all]
         start = min((span.start for span in spans if span.start), default=0)
-        first_span = min(spans, key=lambda span: (span.file, _line_of(span.place), span.place))
+        formats = {(span.file, span.place): span.format for span in spans}  # many have one place
+        first = min(formats, key=lambda place: (place[0], _line_of(place[1]), place[1]))
         return Session(
             id=self._key,
-            format=first_span.format or "otlp",
-            place=first_span.place,
+            format=formats[first] or "otlp",
+            place=first[1],
             input_messages=prompt,
             response=response,
             case_id=self._attribute("agentv.case_id"),
