@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agentv.formats.detect import are_messages, is_message
 from agentv.formats.fields import OBJECT, is_call_key, is_list, objects_in, texts_under
+from agentv.formats.langchain import FORMAT as LANGCHAIN
 from agentv.formats.langchain import list_field, unwrap_langchain
 from agentv.formats.messages import is_langchain
 from agentv.formats.response import decode_fields, join_responses
@@ -366,8 +367,10 @@ def _is_state(value: Any) -> bool:
 
 
 def _holds_messages(items: Any) -> bool:
-    # Nearly all lists have messages with roles, which needs no look at all formats.
-    return is_list(items) and (are_messages(items) or any(item.detect(items) for item in reply_formats()))
+    if not is_list(items):
+        return False
+    # Nearly all lists have messages with roles, or of LangChain, which needs no look at all formats.
+    return are_messages(items) or LANGCHAIN.detect(items) or any(item.detect(items) for item in reply_formats())
 
 
 def _detect(value: Any) -> bool:
