@@ -130,7 +130,7 @@ def _print(conversions: Sequence[Conversion], out: str) -> None:
     style = Style.of(sys.stdout)
     for each in conversions:
         counts = each.report.counts
-        assertions = f"{counts.translated} of {pluralize(counts.total, 'assertion')}"
+        assertions = f"{counts.translated:,} of {pluralize(counts.total, 'assertion')}"
         click.echo(clean(f"{each.document.file}: {each.tool}, {pluralize(each.case_count, 'case')}, {assertions} kept"))
         for name in [eval_.file for eval_ in each.evals] + list(each.files):
             click.echo(clean(f"  {_path(out, each, name)}"))
@@ -141,4 +141,4 @@ def _print(conversions: Sequence[Conversion], out: str) -> None:
                 click.echo(f"{clean(finding.where)}: {word}: {clean(f'{finding.what}: {finding.reason}')}")
     left_out = sum(finding.kind == "left_out" for finding in findings)
     cases = sum(each.case_count for each in conversions)
-    click.echo(f"{pluralize(cases, 'case')}, {left_out or 'nothing'} left out")
+    click.echo(f"{pluralize(cases, 'case')}, {f'{left_out:,}' if left_out else 'nothing'} left out")

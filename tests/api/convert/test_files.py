@@ -1,9 +1,11 @@
 """Files that a configuration of another tool names."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from agentv.api.convert.writer import plain_data
 from tests.support.convert import convert_text, left_out, only_case
 
 PROMPTFOO = """
@@ -59,3 +61,18 @@ def test_file_block_of_agentv_does_not_lead_out_of_the_repository(folder: Path) 
     assert left_out(conversion) == ["input"]
     assert "lies outside" in only_case(conversion)["skip"]
     assert conversion.files == {}
+
+
+def test_many_cases_are_a_file_of_their_own(folder: Path) -> None:
+    rows = [f"question {number},{'similar' if number % 2 else 'contains'}: {number}" for number in range(1_200)]
+    (folder / "many.csv").write_text("\n".join(["q,__expected", *rows]), encoding="utf-8")
+    conversion = convert_text("prompts: ['{{q}}']\nproviders: [echo]\ntests: many.csv\n", folder)
+    [eval_] = conversion.evals
+    assert plain_data(eval_.data)["dataset"] == "evals.cases.jsonl"
+    lines = conversion.files["evals.cases.jsonl"].decode().splitlines()
+    assert len(lines) == conversion.case_count == 1_200
+    assert json.loads(lines[0])["evaluators"] == [{"type": "contains", "value": "0"}]
+    assert "skip" in json.loads(lines[1])
+    left = [line for line in eval_.text().splitlines() if "left out" in line]
+    assert len(left) == 1
+    assert left[0].startswith("# left out: similar (many.csv:3 and 599 other places): it needs a model")

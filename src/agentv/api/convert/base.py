@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources import files
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
 MAX_SLUG = 60
+MAX_CASES = 1_000
+"""Number of cases up to which they are in the eval file; more of them are a file beside it."""
 NOTHING_CHECKED = "checked nothing: add evaluators"
 
 
@@ -103,12 +106,30 @@ class Conversion:
         """Add everything that was left out, and is not yet a comment at its place, to the top of the first eval."""
         if not self.evals:
             return
+        for eval_ in self.evals:
+            self._move_cases(eval_)
         placed = {str(remark) for eval_ in self.evals for remark in find_remarks(eval_.data)}
         missing: dict[tuple[str, str], list[ConversionFinding]] = {}
         for item in self.report.findings:
             if item.kind == "left_out" and item.remark not in placed:
                 missing.setdefault((item.what, item.reason), []).append(item)
         self.evals[0].header += [_remark_of(found) for found in missing.values()]
+
+    def _move_cases(self, eval_: ConvertedEval) -> None:
+        """Write many cases to a file of their own, one a line: an eval file of them is slow to read, or too large."""
+        written = eval_.data.get("cases", ())
+        cases = written.value if isinstance(written, Commented) else written
+        has_comments = any(isinstance(case, Commented) for case in cases)
+        if len(cases) <= MAX_CASES or has_comments or "dataset" in eval_.data:
+            return
+        try:
+            lines = [json.dumps(plain_data(case), ensure_ascii=False, allow_nan=False) for case in cases]
+        except ValueError:  # a number that JSON does not have
+            return
+        name = f"{eval_.name}.cases.jsonl"
+        self.add_file(name, "\n".join(lines) + "\n")
+        value = Commented(name, written.above, written.behind) if isinstance(written, Commented) else name
+        eval_.data = {key: each for key, each in eval_.data.items() if key != "cases"} | {"dataset": value}
 
     def helper(self, name: str) -> str:
         """Add a helper file to the output and return its name for an evaluator."""
