@@ -76,3 +76,17 @@ def test_many_cases_are_a_file_of_their_own(folder: Path) -> None:
     left = [line for line in eval_.text().splitlines() if "left out" in line]
     assert len(left) == 1
     assert left[0].startswith("# left out: similar (many.csv:3 and 599 other places): it needs a model")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("file://model.yaml", "the file 'model.yaml' does not exist"),
+        ("file://agent.mjs", "it is a program in JavaScript: serve it over HTTP, or call it with `cli`"),
+        ("file://agent.rb", "it is a program in another language: serve it over HTTP, or call it with `cli`"),
+    ],
+)
+def test_provider_of_a_file_that_cannot_be_converted_is_named_once(folder: Path, name: str, reason: str) -> None:
+    text = f"prompts: ['{{{{q}}}}']\nproviders: ['{name}']\ntests: [{{vars: {{q: x}}, assert: [{{type: is-json}}]}}]\n"
+    conversion = convert_text(text, folder)
+    assert [(each.what, each.reason) for each in conversion.report.findings] == [(name, reason)]

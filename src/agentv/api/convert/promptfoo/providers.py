@@ -47,6 +47,10 @@ _MODALITIES = ("image", "video", "transcription", "realtime", "embedding", "embe
 _NOT_MODELS = ("agents", "codex-sdk", "codex-app-server", "assistant", "chatkit", "completion", "claude-agent-sdk")
 
 
+JAVASCRIPT = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
+"""Suffixes of programs in JavaScript."""
+
+
 class ProviderTable:
     """Targets for the providers of one configuration, made once each."""
 
@@ -63,8 +67,7 @@ class ProviderTable:
             try:
                 data = read_structured(find_file(entry, place.document.folder))
             except UntranslatableError as error:
-                place.leave_out("provider", str(error))
-                data = {"id": entry}
+                return [(self._leave_out(self._ids.take(entry), entry, str(error), place), {"id": entry})]
             return [each for item in (data if isinstance(data, list) else [data]) for each in self.add(item, place)]
         options = read_options(entry)
         return [(self._add(options, place), options)]
@@ -95,8 +98,14 @@ class ProviderTable:
         try:
             target = {"name": name, **convert_provider(options, place, self._conversion)}
         except UntranslatableError as error:
-            finding = place.leave_out(str(options["id"]), str(error))
-            target = missing_target(name, f"{options['id']} was not converted ({finding.reason}): define this target")
+            return self._leave_out(name, str(options["id"]), str(error), place)
+        self.targets.append(self._conversion.with_comments(place, target))
+        return name
+
+    def _leave_out(self, name: str, identifier: str, reason: str, place: Place) -> str:
+        """Report that a provider could not be converted, and add a target that has to be defined."""
+        place.leave_out(identifier, reason)
+        target = missing_target(name, f"{identifier} was not converted ({reason}): define this target")
         self.targets.append(self._conversion.with_comments(place, target))
         return name
 
@@ -380,7 +389,8 @@ def _program(identifier: str, config: Mapping[str, Any], place: Place, conversio
         return {"provider": "cli", "command": [*copied, "{prompt}"]}
     name, _, function = identifier.removeprefix("file://").removeprefix("python:").partition(":")
     if not name.endswith(".py"):
-        msg = "it is a program in JavaScript: serve it over HTTP, or call it with `cli`"
+        language = "JavaScript" if name.lower().endswith(JAVASCRIPT) else "another language"
+        msg = f"it is a program in {language}: serve it over HTTP, or call it with `cli`"
         raise UntranslatableError(msg)
     path = find_file(name, place.document.folder)
     arguments: dict[str, Any] = {"file": conversion.copy(path)}
