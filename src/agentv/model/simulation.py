@@ -88,6 +88,8 @@ class UserView(Struct, frozen=True):
 
     turns: tuple[tuple[str, str], ...] = ()
     """Text of the user and answer of the agent in each turn so far."""
+    history: tuple[tuple[str, str], ...] = ()
+    """Speaker, `you` or `agent`, and text of the messages before the first turn."""
 
     @property
     def last_answer(self) -> str:

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 MAX_TURNS = 1_000
 """Turns after which every conversation ends, whatever its user side does."""
+SPEAKERS = {"user": "you", "assistant": "agent"}
+"""Whose messages a user has seen, and what they are called for a simulated one."""
 LOST_THREAD = (
     "the target answered with another thread id than the one that it was sent: unless each of its replies has an id of "
     "its own, the agent did not see the turns before"
@@ -164,6 +166,13 @@ class _Conversation:
     def __init__(self, provider: OpenProvider, request: Request, policy: RetryPolicy, plan: ConversationPlan) -> None:
         self._plan = plan
         self._history = len(request.input_messages)
+        self._before = tuple(
+            [
+                (SPEAKERS[message.role], message.text)
+                for message in request.input_messages
+                if message.role in SPEAKERS and message.text
+            ]
+        )
         self._provider = provider
         self._request = request
         self._policy = policy
@@ -200,7 +209,7 @@ class _Conversation:
 
     async def _next(self, user: UserDriver) -> Say | ConversationEnd:
         """Return the next message of the user, or the end of the conversation."""
-        view = UserView(tuple(self._texts))
+        view = UserView(tuple(self._texts), self._before)
         is_scripted = user.is_scripted
         try:
             step = await user.next(view)

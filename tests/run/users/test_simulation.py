@@ -243,6 +243,32 @@ class TestUserModel:
         record = simulate(self.model_case(), says("Which order?"), targets=targets)
         assert (record.status, record.error.kind, record.fault) == ("error", "transport", "environment")
 
+    def test_the_user_has_seen_the_history_and_not_the_system_prompt(self) -> None:
+        requests: list[str] = []
+
+        def user_model(messages: list[dict[str, Any]]) -> str:
+            requests.append(messages[0]["content"])
+            return step("It is A-17.")
+
+        history = [
+            {"role": "system", "content": "Never refund more than 40."},
+            {"role": "user", "content": "Are you open on Sunday?"},
+            {"role": "assistant", "content": "Yes. What is it about?"},
+        ]
+        case = {**self.model_case(stop={"max_turns": 2}, opening=None), "input": history}
+        simulate(case, says("Hm."), targets=[python_target(user_model)])
+        lines = [
+            json.dumps({"speaker": who, "text": text}, separators=(",", ":"))
+            for who, text in (
+                ("you", "Are you open on Sunday?"),
+                ("agent", "Yes. What is it about?"),
+                ("you", "It is A-17."),
+            )
+        ]
+        assert "\n".join(lines[:2]) in requests[0]
+        assert "\n".join(lines) in requests[1]
+        assert "Never refund" not in "".join(requests)
+
     def test_no_byte_of_an_evaluator_reaches_the_user_model(self) -> None:
         requests: list[str] = []
         secrets = ("Zanzibar criterion of the judge", "quuxvalue", "golden_tool", "the secret name", "turnvalue")

@@ -85,11 +85,8 @@ class ModelUser:
     def _prompt(self, view: UserView) -> str:
         facts = {name: fact.value for name, fact in self._brief.facts.items()}
         parts = [("PERSONA", self._description), ("GOAL", self._brief.goal or ""), ("FACTS", dump_json(facts).decode())]
-        lines = [
-            dump_json({"speaker": speaker, "text": text}).decode()
-            for turn in view.turns
-            for speaker, text in zip(("you", "agent"), turn, strict=True)
-        ]
+        said = [said for turn in view.turns for said in zip(("you", "agent"), turn, strict=True)]
+        lines = [dump_json({"speaker": speaker, "text": text}).decode() for speaker, text in (*view.history, *said)]
         parts.append(("CONVERSATION", "\n".join(lines) or "(it has not begun: write the first message)"))
         mark = _mark(self._seed, [text for _, text in parts])
         blocks = [f"BEGIN {mark} {label}\n{text}\nEND {mark}" for label, text in parts if text]
