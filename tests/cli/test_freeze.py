@@ -20,12 +20,14 @@ def reply(messages):
     return {"output_messages": TURNS[min(turn, len(TURNS)) - 1]}
 """
 TEXT = st.one_of(
-    st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12),
+    # Stored records have no NUL: it became U+FFFD before.
+    st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12),
     st.sampled_from(
         ["1e3", "0x1F", "no", "~", "=", "<<", "- x", "a: b # c", "file://agent.py", "{{ x }}", "{{", "${HOME}", "$$"]
     ),
     st.sampled_from(["two\nlines\n", "  indented\n\ttab", "2026-01-01", "12:30:00", "\u2028\u0085\ufeff", "é e\u0301"]),
 )
+SPOKEN = TEXT.filter(str.strip)
 KEY = st.one_of(TEXT, st.sampled_from(["$ref", "$literal", "$any", "$gt", "tool", "input", "content"]))
 VALUE = st.recursive(
     st.one_of(TEXT, st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False)),
@@ -58,7 +60,8 @@ def freeze(run: Command, turns: list[list[Json]], case: Json, earlier: int = 0, 
     run.write("agent.py", AGENT.replace("EARLIER", str(earlier)))
     (run.folder / "turns.json").write_text(json.dumps(turns), "utf-8")
     targets = [{"name": "agent", "provider": "python", "function": "agent.py:reply"}]
-    run.write("a.eval.yaml", {"targets": targets, "target": "agent", "cases": [case], **more})
+    document = {"targets": targets, "target": "agent", "cases": [case], **more}
+    run.write("a.eval.yaml", json.dumps(document))  # a text such as 1e3 is a number in YAML without quotation marks
     first = run("eval", "a.eval.yaml", "--out", "a.jsonl", "--include-messages")
     assert first.code == 0, first.out + first.err
     frozen = run("cases", "freeze", "last", "--out", "frozen.eval.yaml", "--force")
@@ -74,7 +77,7 @@ def assert_same(before: Json, after: Json) -> None:
     assert "simulator" not in after
 
 
-@given(calls=st.lists(st.lists(CALL, max_size=3), min_size=1, max_size=3), opening=TEXT.filter(str.strip), answer=TEXT)
+@given(calls=st.lists(st.lists(CALL, max_size=3), min_size=1, max_size=3), opening=SPOKEN, answer=SPOKEN)
 @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_odd_words_and_arguments_are_kept(run: Command, calls: list[list[Json]], opening: str, answer: str) -> None:
     turns = [*(message("Which order?", *made) for made in calls), message("It is done.")]
