@@ -231,6 +231,36 @@ def test_a_call_in_the_metadata_of_an_event_is_noticed(key: str, kind: str) -> N
     assert agentv.decode_response({"trace": [made, event]}).unread == ()
 
 
+HIDDEN: dict[str, Any] = {
+    "content of a text": [
+        {"role": "assistant", "content": [{"type": "text", "text": "x", "content": [{"name": "f", "input": {}}]}]}
+    ],
+    "content of a thought": {
+        "object": "response",
+        "output": [
+            {"type": "reasoning", "summary": [], "content": [{"type": "tool_use", "name": "f", "input": {}}]},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "x"}]},
+        ],
+    },
+    "an item of LangChain": {"messages": [{"type": "ai", "content": "x"}, {"type": "handoff", "to": "y"}]},
+    "an item with only a name": [{"role": "assistant", "content": "x"}, {"name": "f"}],
+    "a stop reason of others": {
+        "object": "chat.completion",
+        "choices": [{"message": {"role": "assistant", "content": "x"}, "finishReason": "tool_calls"}],
+    },
+    "usage of a message": {
+        "output_messages": [
+            {"role": "assistant", "content": "x", "usage": {"server_tool_use": {"web_search_requests": 1}}}
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_may_hide_a_call_is_an_error(name: str) -> None:
+    assert statuses(HIDDEN[name]) == {"error"}
+
+
 # What is harmless
 
 BLOCKS: tuple[dict[str, Any], ...] = (

@@ -100,6 +100,8 @@ def _plain(item: Any) -> Any:
     kind = item.get("type")
     if not isinstance(kind, str) or ("role" in item and kind not in _CHAT):
         return item
+    if "content" not in item and kind not in _ROLES:  # an item, not a message
+        return item
     # Empty fields are dropped: LangChain writes every field on every message.
     plain = {key: value for key, value in item.items() if key not in _READ and _says_something(key, value)}
     plain["role"] = item.get("role") if kind in _CHAT else _ROLES.get(kind, kind)

@@ -27,6 +27,7 @@ from agentv.formats.fields import (
 )
 from agentv.formats.plain_blocks import unknown_block_reasons
 from agentv.formats.tool_calls import parse_arguments
+from agentv.formats.usage import counts_server_tools
 from agentv.jsonio import safe_str
 from agentv.model.conversation import REST_MISSING, Message, ToolCall, TraceEvent, has_gap
 from agentv.model.response import ProviderResponse, Unread
@@ -51,7 +52,7 @@ _READ_OBJECTS = frozenset((
     *("annotations", "headers", "audio", "reasoning_details", "provider_options", "timings", "extra_content"),
 ))  # fmt: skip
 """Objects beside the content of a message that are not part of it."""
-_PAYLOADS = frozenset(("type", "id", "data", "value", "content", "summary", "annotations"))
+_PAYLOADS = frozenset(("type", "id", "data", "value"))
 _SCHEMA_KEYS = frozenset(("properties", "$schema", "$defs", "additional_properties", "any_of", "all_of", "one_of"))
 _SCHEMA_TYPES = frozenset(("object", "array", "string", "number", "integer", "boolean", "null"))
 _NAMED_KEYS = 5
@@ -258,8 +259,10 @@ class _CallSearch:
         if isinstance(kind, str) and kind:
             if not is_harmless_type(kind):
                 self._add(path, unknown_block_reasons(kind)[0])
-        elif message.content is None and not message.tool_calls and metadata and not any(map(_is_payload, metadata)):
-            self._add(path, f"an object with {_list_keys(metadata)} was not understood, {MISSING_CALLS}")
+            return
+        fields = metadata if message.name is None else {"name": message.name, **metadata}
+        if message.content is None and not message.tool_calls and fields and not any(map(_is_payload, fields)):
+            self._add(path, f"an object with {_list_keys(fields)} was not understood, {MISSING_CALLS}")
 
     def _result(self, message: Message, path: Path) -> None:
         call_id, name = message.tool_call_id, message.name
@@ -321,9 +324,11 @@ class _CallSearch:
                 self.field(str(key), value, (*path, str(key)), calls)
 
     def finish_reason(self, metadata: Mapping[Any, Any], path: Path, calls: Sequence[ToolCall]) -> None:
-        """Check that a model that stopped to call a tool has called one."""
+        """Check that a model that stopped to call a tool, or whose server counts calls of tools, has called one."""
         if calls:
             return
+        if not self._known.calls and counts_server_tools(metadata):
+            self._add(path, f"uses of the server's tools are counted, and no call was read, {MISSING_CALLS}")
         nested = metadata.get("response_metadata")
         for place in (metadata, nested if isinstance(nested, OBJECT) else {}):
             for key in FINISH_KEYS:
@@ -376,6 +381,7 @@ class _CallSearch:
                 if isinstance(item, (dict, list, tuple)):
                     self.dropped(item, (*path, position), levels - 1)
             return
+        self.finish_reason(value, path, self._known.calls)
         has_node_keys = not _NODE_KEYS.isdisjoint(value)
         call = None if is_node or has_node_keys else _as_call(value)
         if call is None:
@@ -497,15 +503,11 @@ def _is_beside(key: str) -> bool:
 
 
 def _list_keys(value: Mapping[Any, Any]) -> str:
-    keys = list(_shown_keys(value))
+    keys = [repr(safe_str(key)[:60]) for key, item in value.items() if item is not None]
     if not keys:
         return "no keys"
     more = ", …" if len(keys) > _NAMED_KEYS else ""
     return f"the key{'s' if len(keys) > 1 else ''} {', '.join(keys[:_NAMED_KEYS])}{more}"
-
-
-def _shown_keys(value: Mapping[Any, Any]) -> Iterator[str]:
-    return (repr(str(key)[:60]) for key, item in value.items() if item is not None)
 
 
 NOT_FOUND = "so what is not found may have been in the missing part"

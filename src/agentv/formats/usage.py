@@ -409,3 +409,14 @@ class _ReportedCounts:
             self._malformed.add(place)
             self._report.warn_invalid((*self._path, *map(safe_str, keys)), "a whole number of at least 0", value)
         return None
+
+
+def counts_server_tools(fields: Mapping[Any, Any]) -> bool:
+    """Return whether the usage among the fields of an object counts calls of server-side tools."""
+    for key, usage in fields.items():
+        if isinstance(usage, OBJECT) and "usage" in safe_str(key).lower():
+            for name, counts in usage.items():
+                values = counts.values() if isinstance(counts, OBJECT) else (counts,)
+                if snake_key(safe_str(name)) in SERVER_TOOL_USES and any(is_count(each) and each for each in values):
+                    return True
+    return False
