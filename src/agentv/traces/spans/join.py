@@ -89,11 +89,11 @@ class _Joiner:
         spans = [node.span for node in self._all]
         start = min((span.start for span in spans if span.start), default=0)
         formats = {(span.file, span.place): span.format for span in spans}  # many have one place
-        first = min(formats, key=lambda place: (place[0], _line_of(place[1]), place[1]))
+        place = min(formats, key=lambda each: (each[0], _line_of(each[1]), each[1]))
         return Session(
             id=self._key,
-            format=formats[first] or "otlp",
-            place=first[1],
+            format=formats[place] or "otlp",
+            place=place[1],
             input_messages=prompt,
             response=response,
             case_id=self._attribute("agentv.case_id"),
