@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 MAX_TURNS = 1_000
 """Turns after which every conversation ends, whatever its user side does."""
 SPEAKERS = {"user": "you", "assistant": "agent"}
-"""Whose messages a user has seen, and what they are called for a simulated one."""
+"""Names of the speakers whose messages a user sees, by the roles of the messages."""
 LOST_THREAD = (
     "the target answered with another thread id than the one that it was sent: unless each of its replies has an id of "
     "its own, the agent did not see the turns before"
