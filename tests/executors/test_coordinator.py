@@ -14,7 +14,15 @@ from msgspec.json import encode
 from agentv.errors import ExecutorError
 from agentv.executors import coordinator
 from agentv.executors.coordinator import ClusterExecutor, RemoteSession
-from agentv.executors.host import Host, HostInfo, TargetJob, is_own_address
+from agentv.executors.host import (
+    Host,
+    HostInfo,
+    TargetJob,
+    is_own_address,
+    known_projects,
+    project_cache,
+    unpack_project,
+)
 from agentv.executors.shipping import pack_project
 from agentv.model.conversation import Message
 from agentv.model.request import Request
@@ -292,6 +300,23 @@ def test_a_project_that_is_too_large_is_refused(tmp_path: Path) -> None:
     (tmp_path / "model.bin").write_bytes(bytes(2_000))
     with pytest.raises(ExecutorError, match=r"is larger than 0 MB: add what workers do not need to .gitignore"):
         pack_project(str(tmp_path), 1_000)
+
+
+def test_projects_that_were_unpacked_long_ago_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    digests = []
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).write_text(name)
+        digest, data = pack_project(str(tmp_path / name))
+        digests.append(digest)
+        folder = unpack_project(digest, data)
+        assert (folder / name).read_text() == name
+    old = project_cache() / digests[0]
+    os.utime(old, (0, 0))
+    assert known_projects() == (digests[1],)
+    assert not old.exists()
 
 
 @pytest.mark.parametrize(("host", "is_own"), [("127.0.0.1", True), ("localhost", True), ("203.0.113.9", False)])

@@ -18,6 +18,7 @@ import zipfile
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
+from time import time
 from typing import Any
 
 from msgspec import Struct
@@ -32,6 +33,8 @@ _MAX_STDERR = 2_000
 _CLOSE_S = 3.0
 """Time that a child process gets to end the programs of its agents."""
 CANCELLED = b"cancelled"
+PROJECT_S = 7 * 86_400.0
+"""Age at which an unpacked project is deleted; if it is still used, it is sent again."""
 
 
 class TargetJob(Struct, frozen=True, kw_only=True):
@@ -217,7 +220,7 @@ class Host:
     async def hello(self) -> bytes:
         """Return the versions and the name of this worker, and watch the lease from now on."""
         self._watch = asyncio.create_task(self._watch_lease())
-        projects = tuple(path.name for path in project_cache().iterdir())
+        projects = await asyncio.to_thread(known_projects)
         name = f"{socket.gethostname()}:{os.getpid()}"
         return encode(HostInfo(agentv=__version__, python=python_version(), name=name, projects=projects))
 
@@ -351,6 +354,18 @@ def project_cache() -> Path:
         msg = f"{folder} belongs to another user"
         raise PermissionError(msg)
     return folder
+
+
+def known_projects() -> tuple[str, ...]:
+    """Return the hashes of the projects that are unpacked here, without those that are old, which are deleted."""
+    known = []
+    for folder in project_cache().iterdir():
+        with suppress(FileNotFoundError):  # another worker of this machine was faster
+            if time() - folder.stat().st_mtime > PROJECT_S:
+                shutil.rmtree(folder, ignore_errors=True)
+            elif not folder.name.startswith("."):
+                known.append(folder.name)
+    return tuple(known)
 
 
 def unpack_project(digest: str, data: bytes) -> Path:
