@@ -43,7 +43,7 @@ from agentv.reports.turns import case_name
 from agentv.run.plan import has_persona
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from agentv.api.export import CopiedExecution
     from agentv.model.results import ResultRecord
@@ -73,8 +73,8 @@ def list_runs(limit: int, store: str | None, *, as_json: bool, **filters: Any) -
     """List runs of all executions, the last started first."""
     with open_run_store(store) as run_store:
         rows = list(islice(_find_runs(run_store, **filters), limit))
+        runs = list(_run_items(run_store, rows)) if as_json else []
     if as_json:
-        runs = [run_item(row, execution_id) for execution_id, row in rows]
         print_json({"schema": "agentv.runs/2", "runs": runs})
         executions.exit_if_damaged(rows)
         return
@@ -88,6 +88,16 @@ def list_runs(limit: int, store: str | None, *, as_json: bool, **filters: Any) -
     else:
         click.echo("no such runs" if any(filters.values()) else "no runs yet; `agentv eval` makes some")
     executions.exit_if_damaged(rows)
+
+
+def _run_items(store: Store, rows: Sequence[tuple[str, RunRow]]) -> Iterator[dict[str, Any]]:
+    """Yield runs as the API of the viewer lists them."""
+    keys: dict[str, list[str]] = {}
+    for execution_id, row in rows:
+        keys.setdefault(execution_id, []).append(row.key)
+    listed = {execution_id: store.listed_runs(execution_id, some) for execution_id, some in keys.items()}
+    for execution_id, row in rows:
+        yield run_item(row, execution_id, listed[execution_id].get(row.key))
 
 
 def _find_runs(  # noqa: PLR0913, PLR0917 - one for each filter

@@ -12,6 +12,7 @@ from agentv.model.listing import (
     FacetRow,
     FailureCount,
     LabelledRun,
+    ListedRun,
     RunFilter,
     RunLabel,
     RunNumbers,
@@ -47,6 +48,10 @@ class ListingStore(Protocol):
 
     def run_page(self, execution_id: str, query: RunQuery, *, count: bool = True) -> RunPage:
         """Return a page of the runs of an execution; `count` counts all that meet the conditions."""
+        ...
+
+    def listed_runs(self, execution_id: str, keys: Sequence[str]) -> Mapping[str, ListedRun]:
+        """Return runs of an execution as lists show them, by their keys."""
         ...
 
     def case_page(self, execution_id: str, where: RunFilter, limit: int, after: int | None = None) -> CasePage:

@@ -133,6 +133,20 @@ class ListingQueries(StoreQueries):
         end = RunCursor(*rows[query.limit - 1][:2]) if len(rows) > query.limit else None
         return RunPage(runs, end, total)
 
+    def listed_runs(self, execution_id: str, keys: Sequence[str]) -> dict[str, ListedRun]:
+        """Return runs of an execution as lists show them, by their keys."""
+        execution = self.execution_seq(execution_id)
+        with self.translate_errors():
+            seqs = [
+                row[0]
+                for block in blocks(list(keys))
+                for row in self.db.execute(
+                    f"SELECT seq FROM runs WHERE execution = ? AND key IN {placeholders(len(block))}",  # noqa: S608 - placeholders
+                    (execution, *block),
+                ).fetchall()
+            ]
+            return {listed.run.key: listed for listed in self._listed_runs(seqs)}
+
     def _listed_runs(self, seqs: list[int]) -> list[ListedRun]:
         """Return the runs with these row numbers: only those of a page are read as a whole."""
         rows: dict[int, ListedRun] = {}
