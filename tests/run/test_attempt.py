@@ -1,8 +1,8 @@
 """Attempts: retries, backoff, timeouts, and the log of attempts."""
 
 import asyncio
-import itertools
 import math
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -444,11 +444,11 @@ class TestARealServer:
         assert times[4] - times[3] >= 0.39
 
     def test_is_asked_no_faster_than_allowed(self) -> None:
+        started = time.monotonic()
         execution, times = asyncio.run(ask_server(answers(0, 200), 8, {"max_concurrency": 8}, requests_per_minute=1200))
         assert execution.passed
-        gaps = [after - before for before, after in itertools.pairwise(times)]
-        # 50 ms apart; the delay of one may be made up for by the next.
-        assert sum(gaps) >= 7 * 0.05 - 0.04
+        # 50 ms apart from the start on; the first one may arrive late, and so close to the second.
+        assert times[-1] - started >= 7 * 0.05 - 0.04
 
     def test_that_never_stops_refusing_ends_in_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(attempt, "FIRST_BACKOFF_S", 0.001)
