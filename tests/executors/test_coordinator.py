@@ -109,12 +109,15 @@ async def opened(
         folder=".",
         env={"TOKEN_X": "1"},
     )
-    executor = ClusterExecutor(cluster or InProcessCluster(), [job], {})
+    cluster = cluster or InProcessCluster()
+    executor = ClusterExecutor(cluster, [job], {})
     try:
         await executor.open()
         yield executor
     finally:
         await executor.close()
+        for host in cluster.hosts:  # also of workers that were lost, whose leases have not ended yet
+            await host.close()
 
 
 def request(prompt: str, case: str = "a", turn: int = 1, conversation: str = "") -> Request:
