@@ -240,7 +240,7 @@ def test_mistakes_in_the_labels_are_found_before_anybody_is_asked(project: Comma
     [
         (("--judge", "jugde"), "there is no target 'jugde'; did you mean 'judge'?"),
         (("--evaluator", "wrong"), "no evaluator called 'wrong'"),
-        (("--criterion", "x", "--evaluator", "right"), "--criterion stands for an evaluator"),
+        (("--criterion", "x", "--evaluator", "right"), "--criterion replaces an evaluator"),
         (("--eval", "b.eval.yaml"), "2 evaluators ask a judge: 'one', 'two'"),
         (("--criterion", "x", "--judge", "nobody"), "'nobody' is no target of agentv.yaml"),
     ],

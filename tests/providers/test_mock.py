@@ -48,7 +48,7 @@ def test_failures_are_the_same_in_every_run_and_may_pass() -> None:
 @pytest.mark.parametrize(
     ("reply", "path", "said"),
     [
-        ([], "t.reply", "holds no reply"),
+        ([], "t.reply", "it is empty: add a reply"),
         ({"txt": "a"}, "t.reply.txt", "did you mean 'text'?"),
         (["a", {"output_messages": 3}], "t.reply[1]", "output_messages"),
         ({"output_messages": [{"role": "assistant", "tool_calls": 3}]}, "t.reply", "tool_calls"),

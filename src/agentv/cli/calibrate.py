@@ -66,7 +66,7 @@ def command(**params: Any) -> None:
     args = CalibrateArgs(options=take_run_options(params), **params)
     load_env_file(args.env_file)
     if args.criterion is not None and (args.evals or args.evaluator):
-        fail_usage("--criterion stands for an evaluator: give it, or --eval and --evaluator, not both")
+        fail_usage("--criterion replaces an evaluator: give it, or --eval and --evaluator, not both")
     try:
         report, redactor = _calibrate(args)
     except SpecError as error:

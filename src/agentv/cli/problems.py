@@ -32,7 +32,7 @@ CODES = {
     "no_connection": r".*\bno connection\b|cannot listen\b",
     "missing_argument": r"Missing (?:argument|option|parameter)\b",
     "duplicate": r".*\bis (?:already )?the (?:id|name) of another\b|.*\bdeclared twice\b",
-    "checks_nothing": r".*\b(?:checks nothing\b|the list is empty)",
+    "checks_nothing": r".*\b(?:checks nothing\b|(?:the list|it) is empty: add)",
     "syntax": r".*\b(?:is not closed|not valid (?:YAML|JSON)|not a regular expression|not a template)\b",
     "wrong_type": r"expected ",
 }

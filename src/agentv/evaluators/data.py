@@ -53,7 +53,7 @@ def _explain(text: str, reason: str) -> NoReturn:
         msg = "the text is empty"
         raise NotJson(msg)
     if has_surrogates(text):
-        msg = "half a character stands in it (a lone surrogate)"
+        msg = "it contains half a character (a lone surrogate)"
         raise NotJson(msg)
     try:
         JSONDecoder(parse_constant=refuse, parse_int=str).decode(text)

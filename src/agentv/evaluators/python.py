@@ -170,7 +170,7 @@ def _score(value: Any) -> float:
         msg = f"the check returned a {type(value).__name__}; expected {EXPECTED}"
         raise EvaluationError(msg)
     if not 0.0 <= number <= 1.0:
-        msg = f"a score lies between 0 and 1; the check gave {number:g}"
+        msg = f"a score is between 0 and 1; the check gave {number:g}"
         raise EvaluationError(msg)
     return number
 

@@ -223,7 +223,7 @@ class _Reader:
         if letter == "k" and self._has_names:
             name = re.match(r"\\k<([\w$]+)>", self._text[self._at :], re.ASCII)
             if name is None or name[1] not in self._names:
-                self._fail("it refers to a group that is not there, or stands behind it")
+                self._fail("it refers to a group that is not there, or is behind it")
             self._at += len(name[0])
             return self._reference(self._names[name[1]]), True
         found = self._character_escape(in_class=False)

@@ -39,10 +39,10 @@ class Mock(ProviderBase, kw_only=True):
         """Return the problems of the replies."""
         problems: list[Problem] = []
         if self.reply == []:
-            problems.append(Problem(f"{path}.reply", "holds no reply"))
+            problems.append(Problem(f"{path}.reply", "it is empty: add a reply"))
         for index, reply in enumerate(self.reply if isinstance(self.reply, list) else ()):
             if reply == []:
-                problems.append(Problem(f"{path}.reply[{index}]", "holds no reply"))
+                problems.append(Problem(f"{path}.reply[{index}]", "it is empty: add a reply"))
         for place, reply in self._places():
             problems += _check_reply(reply, f"{path}.{place}")
         return problems

@@ -174,7 +174,7 @@ def with_expected_messages(
         return checked
     has_calls = has_expected_calls(expected)
     if not has_calls and not all(evaluator.skip for evaluator in golden):
-        raise SpecError([Problem("expected_messages", "no assistant message holds tool calls to compare")])
+        raise SpecError([Problem("expected_messages", "no assistant message has tool calls to compare")])
     if golden or not has_calls:
         return checked
     return checked + check_evaluators([{"type": "expected_messages"}])

@@ -53,7 +53,7 @@ def check_turns(
     problems: list[Problem] = []
     simulate: tuple[str, dict[str, Any]] | None = None
     if not items:
-        problems.append(Problem(path, "holds no turn"))
+        problems.append(Problem(path, "the list is empty: add a turn"))
     for index, item in enumerate(items):
         turn_path = f"{path}[{index}]"
         entry, wrong = _build_turn(item, turn_path)
@@ -83,9 +83,9 @@ def _check_simulate(
     if others:
         yield Problem(f"{path}.{others[0]}", f"a turn with `simulate` has no {others[0]!r}", "key")
     if first is not None:
-        yield Problem(f"{path}.simulate", "a conversation has one `simulate` entry, which goes on to the end")
+        yield Problem(f"{path}.simulate", "a conversation has one `simulate` entry, which continues to the end")
     elif not is_last:
-        yield Problem(f"{path}.simulate", "the simulated user goes on to the end: no turn can follow this entry")
+        yield Problem(f"{path}.simulate", "the simulated user continues to the end: no turn can follow this entry")
 
 
 def _build_turn(item: Any, path: str) -> tuple[TurnEntry | None, list[Problem]]:

@@ -62,7 +62,7 @@ def _truncated_reason(text: bytes) -> str:
     try:
         parse_with_hooks(text)
     except (ValueError, RecursionError):
-        return "it breaks off; the whole object stands on one line"
+        return "it is incomplete; write the whole object on one line"
     return "a text holds half a character (a lone surrogate such as '\\ud800'); write the whole character"
 
 
@@ -92,7 +92,7 @@ def not_json_problem(error: Exception, path: str) -> Problem:
     """Return the problem of a configuration that cannot be encoded as JSON."""
     if isinstance(error, RecursionError):
         return Problem(path, TOO_DEEP)
-    reason = "a text holds half a character (a lone surrogate)" if isinstance(error, UnicodeError) else str(error)
+    reason = "a text contains half a character (a lone surrogate)" if isinstance(error, UnicodeError) else str(error)
     return Problem(path, f"cannot be written as JSON: {reason}")
 
 

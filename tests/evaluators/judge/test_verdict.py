@@ -74,9 +74,9 @@ SEVERAL = "There are several verdicts in it."
 UNREADABLE = {
     "a field twice": (
         verdict().replace('"met": true', '"met": false, "met": true'),
-        '"met" stands twice in one object',
+        '"met" occurs twice in one object',
     ),
-    "the word twice": (verdict().replace("{", '{"verdict": "x", ', 1), '"verdict" stands twice'),
+    "the word twice": (verdict().replace("{", '{"verdict": "x", ', 1), '"verdict" occurs twice'),
     "a number that is none": (verdict(item(confidence=float("nan"))), "NaN is not JSON"),
     "cut off": (verdict()[:-12], "It is not JSON: "),
     "cut off in a code block": (f"```json\n{verdict()[:-12]}", "It is not JSON: "),

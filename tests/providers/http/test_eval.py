@@ -165,7 +165,7 @@ cases:
         done = run("validate", "a.eval.yaml")
         assert endpoint.asked == []
     assert done.code == 2
-    assert "a.eval.yaml:6:17: {{ mesages }} stands for nothing" in done.out + done.err
+    assert "a.eval.yaml:6:17: {{ mesages }} is not a placeholder" in done.out + done.err
     assert "Did you mean 'messages'?" in done.out + done.err
     assert "a.eval.yaml:7:19: text: not a JSON pointer" in done.out + done.err
 

@@ -182,8 +182,8 @@ def test_surprises_are_said_where_they_are() -> None:
             "a: *b",
             (1, 4, "no '&b' is written above; write it there, or put the text in quotes if it is no alias"),
         ),
-        ("&a [*a]", (1, 5, "this alias stands inside of '&a' itself")),
-        ("a: &a\n  b: {c: *a}", (2, 10, "this alias stands inside of '&a' itself")),
+        ("&a [*a]", (1, 5, "this alias is inside of '&a' itself")),
+        ("a: &a\n  b: {c: *a}", (2, 10, "this alias is inside of '&a' itself")),
         ("<<: 1", (1, 1, "'<<' takes a mapping or a list of mappings, mostly aliases: '<<: *base'")),
         (
             "a: 1\n---\nb: 2",

@@ -131,7 +131,7 @@ def test_alias_bombs_are_refused_before_they_are_copied(text: str) -> None:
 
 def test_aliases_cannot_nest_deeper_than_what_is_written() -> None:
     assert first_problem(bomb("[1]", lambda alias: f"[{alias}]", 200)) == (
-        "what this alias stands for is nested too deeply to stand here"
+        "the value of this alias is nested too deeply for this place"
     )
 
 

@@ -167,7 +167,7 @@ class JudgeBase(EvaluatorBase, kw_only=True):
             msg = f"the judge {name!r} was calibrated on {calibration.n} decisions, and {required.n} are wanted; {run}"
         elif calibration.errors > required.max_errors:
             count = f"{calibration.errors} of the labelled replies"
-            msg = f"the judge {name!r} left {count} undecided when it was calibrated, and kappa knows nothing of them"
+            msg = f"the judge {name!r} left {count} undecided when it was calibrated, and kappa does not include them"
             msg = f"{msg}; {run}, or allow them with `max_errors`"
         else:
             return

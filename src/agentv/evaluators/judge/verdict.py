@@ -31,7 +31,7 @@ def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) < len(pairs):
         names = [name for name, _ in pairs]
-        msg = f"{shown(next(name for name in names if names.count(name) > 1))} stands twice in one object"
+        msg = f"{shown(next(name for name in names if names.count(name) > 1))} occurs twice in one object"
         raise DuplicateKeyError(msg)
     return data
 

@@ -106,7 +106,7 @@ def check_braces(written: Mapping[str, Any], path: str) -> Iterator[Problem]:
         return
     for name, value in written.items():
         for place, text in _single_braces(value, f"{path}.{name}"):
-            yield Problem(place, f"{text} is sent as it stands: write {{{{ {text.strip('{ }')} }}}}", "whole")
+            yield Problem(place, f"{text} is sent unchanged: write {{{{ {text.strip('{ }')} }}}}", "whole")
 
 
 def _single_braces(value: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -101,7 +101,7 @@ def check_template(value: Any, path: str) -> Iterator[Problem]:
 def _unknown(written: str, name: str) -> str:
     choices = [*(known for known in NAMES if known != "vars"), "vars.NAME"]
     near = suggest(name, NAMES, ". Did") or (". Did you mean 'vars." + name + "'?" if name.isidentifier() else "")
-    return f"{written} stands for nothing; expected one of {', '.join(choices)}{near}"
+    return f"{written} is not a placeholder; expected one of {', '.join(choices)}{near}"
 
 
 def names_in(value: Any) -> set[str]:

@@ -86,7 +86,7 @@ class Anchors:
             )
             raise AliasError(msg)
         if anchor.size <= 0:
-            msg = f"this alias stands inside of {quote('&' + name)} itself"
+            msg = f"this alias is inside of {quote('&' + name)} itself"
             raise AliasError(msg)
         self._copied += anchor.size
         self._copied_length += anchor.length
@@ -103,7 +103,7 @@ def _copy(value: Any, levels: int) -> Any:
     if type(value) not in _CONTAINERS:
         return value
     if levels == 0:
-        msg = "what this alias stands for is nested too deeply to stand here"
+        msg = "the value of this alias is nested too deeply for this place"
         raise AliasLimitError(msg)
     if isinstance(value, dict):
         return {key: _copy(item, levels - 1) if type(item) in _CONTAINERS else item for key, item in value.items()}
