@@ -116,18 +116,18 @@ def read_events(
 ) -> DetectedReply | None:
     """Read the events of a stream as a reply; return `None` if their kind is unknown."""
     stream = assemble_stream(events, snapshots=snapshots)
-    if stream is None:
-        return None
-    shape, response = read_assembled_stream(stream, prompt)
-    return DetectedReply(shape, with_dropped(response, [event.value for event in events], prompt or ()))
+    return None if stream is None else read_assembled_stream(stream, events, prompt)
 
 
-def read_assembled_stream(stream: AssembledStream, prompt: Sequence[Message] | None = None) -> DetectedReply:
-    """Read an assembled stream as a reply."""
+def read_assembled_stream(
+    stream: AssembledStream, events: Sequence[StreamEvent], prompt: Sequence[Message] | None = None
+) -> DetectedReply:
+    """Read a stream that was assembled from these events as a reply."""
     reader = _RegistryReader(prompt)
     shape, response = _read_safely(stream.document, reader)
     response = add_stream_findings(stream, response)
-    return _complete(DetectedReply(stream.shape or shape, response), reader)
+    shape, response = _complete(DetectedReply(stream.shape or shape, response), reader)
+    return DetectedReply(shape, with_dropped(response, [event.value for event in events], prompt or ()))
 
 
 def read_chunks(pieces: Sequence[Any], prompt: Sequence[Message] | None = None) -> ProviderResponse:

@@ -169,6 +169,16 @@ def test_streams_of_the_makers_of_models_are_put_together(vendor: str, kind: str
     assert (response.tokens_usage.input_tokens, response.tokens_usage.output_tokens) == (3, 2)
 
 
+@pytest.mark.parametrize("kind", ["sse", "ndjson"])
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("word", ["tool_calls", "functionCall", "function_call", "tool_use"])
+def test_calls_under_a_word_that_is_not_known_are_noticed(vendor: str, kind: str, word: str) -> None:
+    values = json.loads(json.dumps(VENDORS[vendor][0]).replace(f'"{word}"', '"zzz"'))
+    chunks, content_type = (events, "text/event-stream") if kind == "sse" else (lines, "application/x-ndjson")
+    response = streamed(chunks(*values), kind=content_type)
+    assert told(response)[1:] == VENDORS[vendor][2:] or response.unread
+
+
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_stream_without_its_end_was_cut_off_and_is_tried_again(vendor: str) -> None:
     values = [value for value in VENDORS[vendor][0] if "stop" not in json.dumps(value).lower()][:-1]

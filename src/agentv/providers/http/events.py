@@ -174,7 +174,7 @@ def _read(
     if folded.missing and not received.is_done:
         raise _cut_off_error(head, folded.missing)
     # `[DONE]` was received, so the stream is complete even without its usual last event.
-    found = read_assembled_stream(replace(folded, missing=""), messages)
+    found = read_assembled_stream(replace(folded, missing=""), events, messages)
     response = _with_snapshot_warning(add_pointed(found.response, values), folded.texts, settings)
     return with_shape(_with_cut(response, _cut_reason(events, received)), found.shape)
 
