@@ -243,3 +243,12 @@ def test_default_criterion_without_a_response_is_named_and_not_counted(tmp_path:
     conversion = convert_data({"eval_cases": [{"eval_id": "a", "conversation": [turn]}]}, tmp_path, "a.evalset.json")
     assert left_out(conversion) == ["response_match_score"]
     assert conversion.report.counts.total == conversion.report.counts.translated == 1
+
+
+def test_invocation_that_is_no_object_is_named(tmp_path: Path) -> None:
+    write_criteria(tmp_path, tool_trajectory_avg_score=1.0)
+    case = {"eval_id": "on", "conversation": [7, *TALK_ONE]}
+    conversion = convert_data({"eval_set_id": "home", "eval_cases": [case]}, tmp_path, "home.evalset.json")
+    assert [each.path for each in conversion.report.findings if each.kind == "left_out"] == [
+        "eval_cases[0].conversation[0]"
+    ]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from agentv.api.convert.writer import plain_data
 from tests.support.convert import convert_data, left_out, only_case
 
 OUTPUT = "{{ sample.output_text }}"
@@ -135,3 +136,31 @@ def test_recorded_output_of_a_row_is_named(tmp_path: Path) -> None:
     source = data["runs"][0]["data_source"]["source"]
     source["content"][0]["sample"] = {"output_text": "So."}
     assert left_out(convert_data(data, tmp_path, "why.json", "openai-evals")) == ["row.sample"]
+
+
+def test_rows_of_all_runs_are_cases_once_each(tmp_path: Path) -> None:
+    texts = [["a", "b", "b"], ["b", "c"]]
+    runs = [
+        {
+            "data_source": {
+                "type": "completions",
+                "model": "gpt-4.1",
+                "input_messages": {"type": "template", "template": [{"role": "user", "content": "{{ item.q }}"}]},
+                "source": {"type": "file_content", "content": [7, *({"item": {"q": text}} for text in each)]},
+            }
+        }
+        for each in texts
+    ]
+    grader = {"type": "string_check", "input": "{{ sample.output_text }}", "reference": "x", "operation": "eq"}
+    conversion = convert_data({"name": "n", "testing_criteria": [grader], "runs": runs}, tmp_path, "export.json")
+    [eval_] = conversion.evals
+    assert [case["vars"]["item"]["q"] for case in plain_data(eval_.data)["cases"]] == list("abbc")
+    assert left_out(conversion) == ["row", "row"]
+
+
+def test_further_rows_of_an_export_are_named(tmp_path: Path) -> None:
+    data = export({"type": "string_check", "input": OUTPUT, "reference": "x", "operation": "eq"})
+    data["output_items"] = [{"datasource_item": {"q": "Why?", "a": "So."}, "results": [{"passed": True}]}]
+    conversion = convert_data(data, tmp_path, "export.json")
+    assert left_out(conversion) == ["output_items"]
+    assert only_case(conversion)["vars"] == {"item": {"q": "Why?", "a": "So."}}

@@ -285,8 +285,10 @@ def _invocations(entry: Mapping[str, Any], place: Place) -> list[Invocation]:
         return turns
     conversation = entry.get("conversation")
     for at, item in enumerate(conversation if isinstance(conversation, list) else []):
-        if isinstance(item, Mapping):
-            where = place.at("conversation", at)
+        where = place.at("conversation", at)
+        if not isinstance(item, Mapping):
+            where.leave_out("conversation", "an invocation of it is no object")
+        else:
             _report_unread(item, where)
             turns.append(
                 Invocation(

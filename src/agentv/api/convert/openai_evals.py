@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -233,19 +234,13 @@ class _EvalConversion:
 
     def _rows(self) -> list[Mapping[str, Any]]:
         """Return the rows of the runs, of the export itself, or of the JSONL file beside it."""
-        found: list[Mapping[str, Any]] = []
-        for run, place in self._placed_runs:
-            source = run.get("data_source")
-            inner = source.get("source") if isinstance(source, Mapping) else None
-            content = inner.get("content") if isinstance(inner, Mapping) else None
-            found = [item for item in content or () if isinstance(item, Mapping)] or found
-            if isinstance(inner, Mapping) and inner.get("type") in {"file_id", "stored_completions", "responses"}:
-                where = place.at("data_source", "source")
-                where.leave_out("source", f"its rows are on the server ({inner.get('type')})")
+        found = self._rows_of_runs()
         for key in ROWS:
-            if not found and isinstance(self._around.get(key), list):
-                where = self._around_place.at(key)
-                found = [_row(item, where.at(at)) for at, item in enumerate(self._around[key])]
+            rows, where = _list(self._around.get(key)), self._around_place.at(key)
+            if found and rows:
+                where.leave_out(key, "other rows of the export are the cases")
+            elif rows:
+                found = [_row(item, where.at(at)) for at, item in enumerate(rows)]
         beside = self._conversion.document.path.with_suffix(".jsonl")
         if not found and beside.is_file():
             found = [
@@ -253,6 +248,27 @@ class _EvalConversion:
                 for line, item in read_json_lines(beside)
             ]
         return [row if "item" in row else {"item": row} for row in found if row]
+
+    def _rows_of_runs(self) -> list[Mapping[str, Any]]:
+        """Return the rows that stand in the runs; those that several runs have are cases once."""
+        found: list[Mapping[str, Any]] = []
+        known: Counter[str] = Counter()
+        for run, place in self._placed_runs:
+            inner = as_mapping(as_mapping(run.get("data_source")).get("source"))
+            where = place.at("data_source", "source")
+            own: Counter[str] = Counter()
+            for at, row in enumerate(_list(inner.get("content"))):
+                if not isinstance(row, Mapping):
+                    where.at("content", at).leave_out("row", "it is no object")
+                    continue
+                key = json.dumps(row.get("item", row), sort_keys=True, default=str)
+                own[key] += 1
+                if own[key] > known[key]:
+                    known[key] += 1
+                    found.append(row)
+            if inner.get("type") in {"file_id", "stored_completions", "responses"}:
+                where.leave_out("source", f"its rows are on the server ({inner.get('type')})")
+        return found
 
     def _template(self) -> Any:
         """Return the prompt of the runs: messages with placeholders, or `None`."""
