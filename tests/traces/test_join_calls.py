@@ -167,3 +167,35 @@ def test_a_tool_of_adk_that_failed_is_one_although_its_span_has_no_attributes(tm
     assert [status for _, _, status in results(session)] == ["error"]
     assert session.response.error is not None
     assert session.response.error.message == "no key"
+
+
+@pytest.mark.parametrize("role", [True, {}, 7])
+@pytest.mark.parametrize("convention", ["openinference", "traceloop", "genai"])
+def test_a_role_that_is_no_text_begins_no_turn(convention: str, role: Any, tmp_path: Path) -> None:
+    """The calls before it would be a part of the history, and those of the session would vanish."""
+    asked = {"role": "user", "content": "add things"}
+    prompt: list[Any] = [
+        asked,
+        CALLED,
+        {"role": "tool", "tool_call_id": "c1", "content": "3"},
+        {"role": role, "content": "hm"},
+    ]
+    attributes: dict[str, Any] = {"gen_ai.operation.name": "chat"}
+    if convention == "genai":
+        parts = [{"role": role, "parts": [{"type": "text", "content": "hm"}]}]
+        attributes |= {"gen_ai.input.messages": [*prompt[:-1], *parts], "gen_ai.output.messages": [said("done")]}
+    elif convention == "traceloop":
+        attributes |= {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": "done"}
+        for at, message in enumerate(prompt):
+            attributes |= {f"gen_ai.prompt.{at}.{key}": message[key] for key in ("role", "content") if key in message}
+        attributes |= {"gen_ai.prompt.1.tool_calls.0.id": "c1", "gen_ai.prompt.1.tool_calls.0.name": "add"}
+    else:
+        place = "llm.input_messages"
+        attributes = {"openinference.span.kind": "LLM", "llm.output_messages.0.message.role": "assistant"}
+        attributes["llm.output_messages.0.message.content"] = "done"
+        for at, message in enumerate(prompt):
+            told = {key: message[key] for key in ("role", "content") if key in message}
+            attributes |= {f"{place}.{at}.message.{key}": value for key, value in told.items()}
+        attributes[f"{place}.1.message.tool_calls.0.tool_call.function.name"] = "add"
+    session = session_of(tmp_path, span(1, "chat m", 0, 5, attributes=attributes), scope="test")
+    assert [call.tool for message in session.response.output_messages or () for call in message.tool_calls] == ["add"]

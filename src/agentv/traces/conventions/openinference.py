@@ -10,7 +10,7 @@ from agentv.formats.fields import number_or_none
 from agentv.traces.conventions.genai import read_token_counts
 from agentv.traces.conventions.tool_results import is_schema, set_input, set_output
 from agentv.traces.spans.facts import Facts, Kind
-from agentv.traces.spans.messages import REDACTED, MessageReader, Said, translate
+from agentv.traces.spans.messages import REDACTED, MessageReader, Said, translate, written_role
 from agentv.traces.spans.values import first_of, parse_value, text_of
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _messages(attributes: _Object, prefix: str) -> list[Said] | None:
 def _message(fields: dict[str, Any]) -> Said:
     calls: dict[int, dict[str, Any]] = {}
     contents: dict[int, dict[str, Any]] = {}
-    message: dict[str, Any] = {"role": fields.get("role") or "user", "content": fields.get("content")}
+    message: dict[str, Any] = {"role": written_role(fields.get("role"), "user"), "content": fields.get("content")}
     for key, value in fields.items():
         for prefix, place in (("tool_calls.", calls), ("contents.", contents)):
             if key.startswith(prefix):

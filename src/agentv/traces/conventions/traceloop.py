@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agentv.traces.conventions.genai import read_token_counts
 from agentv.traces.conventions.tool_results import set_input, set_output
 from agentv.traces.spans.facts import Facts
-from agentv.traces.spans.messages import MessageReader, Said, translate
+from agentv.traces.spans.messages import MessageReader, Said, translate, written_role
 from agentv.traces.spans.values import first_of, parse_value, text_of
 
 if TYPE_CHECKING:
@@ -84,7 +84,10 @@ def _place_of(key: str) -> _Place | None:
 
 
 def _message(fields: dict[str, Any], role: str) -> list[Said]:
-    message: dict[str, Any] = {"role": fields.get("role") or role, "content": _content(fields.get("content"))}
+    message: dict[str, Any] = {
+        "role": written_role(fields.get("role"), role),
+        "content": _content(fields.get("content")),
+    }
     calls: dict[int, dict[str, Any]] = {}
     for key, value in fields.items():
         match = _CALL.match(key) if key.startswith("tool_calls.") else None

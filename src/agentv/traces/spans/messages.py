@@ -297,8 +297,15 @@ def _is_choice(value: Any) -> bool:
 
 
 def _role(value: Any, default: str) -> str:
-    role = value.lower() if isinstance(value, str) and value else default
+    role = written_role(value, default).lower()
     return _ROLES.get(role, role)
+
+
+def written_role(value: Any, default: str) -> str:
+    """Return the role of a message; one that is no text is not taken as that of the user, who begins a turn."""
+    if isinstance(value, str) and value:
+        return value
+    return default if value in (None, "") or default != "user" else "unknown"
 
 
 def _from_parts(item: _Object, role: str) -> Said:
@@ -484,4 +491,13 @@ def _from_message(message: Message, role: str) -> list[Said]:
     return [Said(spoken, message.content, message.tool_calls, name=message.name, metadata=message.metadata)]
 
 
-__all__ = ["DEPTH_MARKER", "REDACTED", "MessageReader", "Said", "clean_value", "join_items", "translate"]
+__all__ = [
+    "DEPTH_MARKER",
+    "REDACTED",
+    "MessageReader",
+    "Said",
+    "clean_value",
+    "join_items",
+    "translate",
+    "written_role",
+]
