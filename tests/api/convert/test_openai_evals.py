@@ -164,3 +164,12 @@ def test_further_rows_of_an_export_are_named(tmp_path: Path) -> None:
     conversion = convert_data(data, tmp_path, "export.json")
     assert left_out(conversion) == ["output_items"]
     assert only_case(conversion)["vars"] == {"item": {"q": "Why?", "a": "So."}}
+
+
+@pytest.mark.parametrize(("measure", "count"), [("cosine", 0), ("bleu", 1)])
+def test_similarity_by_embeddings_counts_as_an_assertion_that_asks_a_model(
+    tmp_path: Path, measure: str, count: int
+) -> None:
+    grader = {"type": "text_similarity", "input": OUTPUT, "reference": "x", "evaluation_metric": measure}
+    counts = convert_data(export({**grader, "pass_threshold": 0.5}), tmp_path, "export.json").report.counts
+    assert (counts.total, counts.translated, counts.deterministic) == (1, 0, count)

@@ -345,7 +345,8 @@ class _EvalConversion:
     def _evaluator(self, criterion: Any, place: Place, item: Any) -> list[Any]:
         criterion = criterion if isinstance(criterion, Mapping) else {}
         kind = str(criterion.get("type"))
-        is_deterministic = kind not in {"label_model", "score_model"}
+        asks_model = kind in {"label_model", "score_model"} or criterion.get("evaluation_metric") == "cosine"
+        is_deterministic = not asks_model
         graders: dict[str, Callable[[Mapping[str, Any], Any, Place], dict[str, Any]]] = {
             "string_check": self._string_check,
             "text_similarity": self._text_similarity,
