@@ -110,7 +110,7 @@ _CORRECTED = re.compile(
 )
 """Words of somebody who corrects a value in the same message."""
 _SENTENCES = re.compile(
-    r"(?<!\bi\.e\.)(?<!\be\.g\.)(?<=[.!?])(?!(?<=\d\.)\s+(?i:jan|feb|m[aä]r|apr|ma[iyj]|jun|jul|aug|sep|o[kc]t|nov"
+    r"(?<!\bi\.e\.)(?<!\be\.g\.)(?<=[.!?])(?!(?<=(?i:\bno)\.)\s+\d)(?!(?<=\d\.)\s+(?i:jan|feb|m[aä]r|apr|ma[iyj]|jun|jul|aug|sep|o[kc]t|nov"
     r"|de[zc]))\s+|[\n;]"
 )
 """Ends of sentences: not the dot of "28. September"."""

@@ -157,7 +157,8 @@ _HEDGE_BEFORE = re.compile(
 _HEDGE_AFTER = re.compile(r"\s?(?:-?ish\b|or so\b|\w+ or so\b|something\b|or thereabouts)", re.IGNORECASE)
 _UNIT_AFTER = re.compile(r"\s?(?:mm|cm|m|km|kg|g|l|ml|metres?|meters?|litres?|kilos?)\b", re.IGNORECASE)
 _IDIOM = re.compile(
-    r"(?<![\w.,:/])(?:24/7|9-5|per 100\s?(?:g|ml|km|grams?)|\d{1,2} (?:past|to the hour)|(?:get|gets|got|getting"
+    r"(?<![\w.,:/])(?:[ABC][12](?= (?:exam|level|course|certificate|test|class))"
+    r"|24/7|9-5|per 100\s?(?:g|ml|km|grams?)|\d{1,2} (?:past|to the hour)|(?:get|gets|got|getting"
     r"|returns?|throws?|a|an|status|code) (?:40[013458-9]|410|413|415|422|429|50[0-4])|9 to 5|50[/-]50|1[01]0\s?%|1:1"
     r"|1-on-1|2FA|A[3-5](?!-)|[345]G|4K|MP[34]|UTF-8|Q[1-4]|B2[BC]|(?:1080|720)p|IPv[46]|101(?= (?:course|class))"
     r"|[34]0[0-9] (?:error|page)|(?:error|http) [45]\d\d|COVID-19|\d{1,2}\s?cents)(?![\w:])",

@@ -29,6 +29,7 @@ DIALOGUES = [
         "services.jsonl",
         "errands.jsonl",
         "inquiries.jsonl",
+        "short.jsonl",
     )
     for line in (DATA / name).read_text("utf-8").split("\n")
     if line

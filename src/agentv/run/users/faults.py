@@ -170,7 +170,7 @@ class FaultFinder:
         if not requests:
             return None
         is_open = message is None or not any(is_answered(request, message, last) for request in requests)
-        rest = None if is_open or message is None else unanswered_part(" ".join(requests), message)
+        rest = None if is_open or message is None else unanswered_part(" ".join(requests), message, last)
         if not is_open and rest is None and not (message is not None and is_half_answered(requests, message)):
             return None
         return f"it ended the conversation while a question of the agent was open: {_cut(rest or requests[-1])!r}"

@@ -194,6 +194,7 @@ _UNMISTAKABLE = (
         r"my (?:character|persona|role) (?:\w+ )?(?:wouldn't|would|doesn't|does not|does|isn't supposed to) (?:not "
         r")?(?:know|have|say|tell)"
     ),
+    r"what i(?:'m| am| was| have been|'ve been) (?:given|told) about (?:myself|me\b|this (?:person|user|role))",
     r"i(?:'m| am) (?:only|just) given|i(?:'m| am) (?:only )?allowed to (?:give|tell|reveal to) you",
     (
         r"(?:covered|stated|mentioned|listed|given|included|specified|described|provided|contained|available|found"

@@ -45,7 +45,7 @@ _MINE = re.compile(
 )
 _WE = re.compile(r"\b(?:we|our|us|ours)\b", re.IGNORECASE)
 _INSTITUTION = re.compile(
-    r"\bour\b|\b(?:to|with|contact|let|joining|choosing|tell|leave|visit|join|call) us\b|\bwe\b(?!'re|'d|'ve| are"
+    r"\bour\b|\b(?:to|with|contact|let|joining|choosing|tell|leave|visit|see|join|call) us\b|\bwe\b(?!'re|'d|'ve| are"
     r"| were| was| had| have| need| want| would| got| get| live| can| could| don't| do| didn't| did| might| may| both"
     r"| thought| think| know| come| stay| leave| left| arrive| all| just| also| never| always| should| must| usually"
     r"| like| love| took| bought| paid| ordered| booked| went| use| make| pay|'ll (?:be|take|pick|come|do|bring|pay"
@@ -55,10 +55,11 @@ _INSTITUTION = re.compile(
 )
 _OWN_MATTER = re.compile(
     r"\bour (?:company|firm|office|house|home|flat|family|kids|children|boss|landlord|neighbou?rs?|dog|cat|car"
-    r"|accounting|department|users|staff|employees)\b|(?<!let\x20)(?<!tell\x20)(?<!from )\bme\b|\b(?:my|mine|yes|no"
-    r"|yeah|nope)\b|\bi\b(?!(?:'ll|'ve|'m sorry| am sorry|'m glad| will| can| have \w+(?:ed|set|sent)\b| understand"
-    r"| see\b| recommend| suggest| advise| offer))|\b(?:i'll|i will) (?:sleep|think|read|pay|wait|ask|pick|buy|want"
-    r"|come|keep|stay|use)\b|\bwe\b(?!(?:'ll|'re (?:aware|currently|working|happy|glad|sorry)| can (?:give|offer"
+    r"|accounting|department|users|staff|employees)\b|(?<!let\x20)(?<!tell\x20)(?<!from )\bme\b"
+    r"|\bour (?:\w+ ){1,3}(?:needs?|wants?|would like|asked)\b|\b(?:my|mine|yes|no"
+    r"|yeah|nope)\b|\bi\b(?!(?:'ll|'ve|'d advise|'m sorry| am sorry|'m glad| will| can| have \w+(?:ed|set|sent)\b"
+    r"| understand| see\b| recommend| suggest| advise| offer))|\b(?:i'll|i will) (?:sleep|think|read|pay|wait|ask|pick|buy"
+    r"|want|come|keep|stay|use)\b|\bwe\b(?!(?:'ll|'re (?:aware|currently|working|happy|glad|sorry)| can (?:give|offer"
     r"|provide|arrange)| will| recommend| suggest| advise| offer| regret| kindly| provide| wish))",
     re.IGNORECASE,
 )
@@ -68,6 +69,10 @@ _OFFERED = re.compile(
     r"(?: also| now| just)? (\w+) ([^.!?]*)",
     re.IGNORECASE,
 )
+_UNKNOWING = re.compile(
+    r"\bi (?:don't|do not|didn't) (?:\w+ )?(?:know|remember|have)|\bi have no (?:idea|clue)", re.IGNORECASE
+)
+_REQUESTED = re.compile(r"\b(?:(?:could|can|would|will) you(?: please)?|please) (\w+)", re.IGNORECASE)
 _CLAIMED = re.compile(
     r"\b(?:i've|i have)(?: now| just| already| also)?(?: \w+ed (?:\w+ ){1,4}and)?"
     r" (\w+ed|put|set|made|sent|found|given|taken|run|written|drawn)\b",
@@ -123,10 +128,22 @@ def find_reversed_role(message: str, speakers: Speakers) -> str | None:
         weight += 1.0
     if strongest < REVERSED:
         weight -= 1.0 if _MINE.search(text) else 0.0
+        weight -= 1.0 if _UNKNOWING.search(text) or _is_requested_act(text, speakers) else 0.0
         weight -= 0.5 if _ASKS_AGENT.search(text) else 0.0
     if weight and _is_information(text):
         weight += 0.5
     return " ".join(found.split()) if weight >= REVERSED else None
+
+
+def _is_requested_act(text: str, speakers: Speakers) -> bool:
+    """Return whether a message claims to have done what the agent asked for."""
+    asked = {verb.casefold()[:_STEM] for part in speakers.other[-1:] for verb in _REQUESTED.findall(plain(part))}
+    return not asked.isdisjoint(_claimed(text))
+
+
+def _claimed(text: str) -> set[str]:
+    """Return the beginnings of the verbs of what a message claims to have done."""
+    return {_PRESENT.get(verb.casefold(), verb.casefold())[:_STEM] for verb in _CLAIMED.findall(text)}
 
 
 def _is_offered_act(text: str, speakers: Speakers) -> bool:
@@ -136,7 +153,7 @@ def _is_offered_act(text: str, speakers: Speakers) -> bool:
         for part in speakers.other[-1:]
         for match in _OFFERED.finditer(plain(part))
     ]
-    done = {_PRESENT.get(verb.casefold(), verb.casefold())[:_STEM] for verb in _CLAIMED.findall(text)}
+    done = _claimed(text)
     named = content_words(text)
     return any(len(verb) >= _MIN_VALUE and verb[:_STEM] in done and about & named for verb, about in offered)
 

@@ -172,11 +172,13 @@ _THANKS = re.compile(
     re.IGNORECASE,
 )
 """Words that answer no question."""
+_HOW_MANY = re.compile(r"\bhow\s+(?:many|much)\b", re.IGNORECASE)
 _DRAWN_OUT = re.compile(r"([a-z])\1{2,}", re.IGNORECASE)
 """Letters that are written several times for effect."""
 _SETTLED = re.compile(
     r"\b(?:that|this|it)\s+(?:all\s+|just\s+|really\s+|totally\s+)?\w+(?:s|ed)\s+(?:it|that|this|everything|all|(?:my|the)"
     r"\s+(?:\w+\s+)?(?:problem|question|issue|matter|thing)s?)\b|\b(?:i|we)(?:'m|\s+am|'re|\s+are)\s+closing\b.{0,20}"
+    r"|\b(?:good|great|nice|glad)\s+to\s+(?:know|hear|see)\s+(?:that|they|it|you|someone|somebody|this)\b[^.!?;]*"
     r"|\b(?:dann\s+|damit\s+|so\s+)?(?:ist\s+)?(?:ja\s+|jetzt\s+)?(?:alles|tout|todo|tutto|tudo)\s+(?:ist\s+|est\s+|está\s+|è\s+)?"
     r"(?:geklärt|klar|erledigt|réglé|clair|claro|resuelto|listo|chiaro|risolto)\b",
     re.IGNORECASE,
@@ -247,7 +249,8 @@ _PUT_OFF = re.compile(
     re.IGNORECASE,
 )
 _COURTESY_WORDS = word_set(
-    "excited solves closing ja bei ihnen euch schnell rasch flott wirklich vite vraiment rápido realmente davvero "
+    "excited solves closing catch stuff news ja bei ihnen euch schnell rasch flott wirklich vite vraiment rápido "
+    "realmente davvero "
     "thank thanks thankyou thx thnx ty tysm ta cheers much many lot lots bunch million ever really truly again "
     "appreciate appreciated grateful bye goodbye farewell later ciao cya night day evening morning afternoon weekend "
     "week nice good great lovely wonderful excellent perfect perfectly fantastic brilliant awesome amazing super cool "
@@ -466,12 +469,13 @@ def _is_heard(word: str, heard: Iterable[str]) -> bool:
     )
 
 
-def unanswered_part(request: str, message: str) -> str | None:
+def unanswered_part(request: str, message: str, answer: str = "") -> str | None:
     """Return the part of a request whose answer must have a number, a time or an address, if there is none."""
     parts = [part.strip() for part in _SEVERAL.split(request) if part.strip()]
     text = plain(message)
     if is_question(text) or is_declined(text) or is_put_off(text):
         return None
+    text = _without_known_numbers(text, request, answer)
     if (
         re.search(r"[\d@]|\b[A-Z]{3,}\b", text)
         or any(word_numbers(text))
@@ -480,6 +484,15 @@ def unanswered_part(request: str, message: str) -> str | None:
     ):
         return None
     return next((part for part in parts if _MEASURED.search(part)), None)
+
+
+def _without_known_numbers(text: str, request: str, answer: str) -> str:
+    """Return a message without the numbers of the agent's statements, if a request asks for a number of something."""
+    told = " ".join(part for part in sentences(answer) if part not in request and not is_question(part))
+    if not _HOW_MANY.search(request) or _OPTIONS.search(told):
+        return text
+    known = set(re.findall(r"\d+", told))
+    return re.sub(r"\d+(?:st|nd|rd|th)?", lambda match: "" if match[0].rstrip("stndrh") in known else match[0], text)
 
 
 def _is_confirmed(request: str, text: str, said: str, *, is_echo: bool) -> bool:

@@ -77,6 +77,10 @@ _QUESTION_FORMS = tuple(
             word_set("size length height width weight distance depth area mileage"),
             r"how (?:long|tall|high|big|large|heavy|far|wide|deep)|wie (?:lang|hoch|groß|schwer)",
         ),
+        (
+            word_set("occupation job profession employer beruf métier profession profesión professione"),
+            r"for a living|what do you do\b|where do you work",
+        ),
         (word_set("count quantity qty rooms people guests"), r"how many|wie viele|combien|cuánt\w+"),
         (
             word_set("place location address city town street store shop dealer seller venue site country"),
