@@ -215,6 +215,36 @@ def test_a_key_that_has_another_name_everywhere_does_not_hide_all_calls(name: st
     assert "pass" not in statuses(reply)
 
 
+PARTLY = {
+    "ollama": [
+        {"done": True, "message": {"role": "assistant", "content": "a", "zzz": [{"name": "delete", "arguments": {}}]}},
+        {
+            "done": True,
+            "message": {"role": "assistant", "tool_calls": [{"function": {"name": "get", "arguments": {}}}]},
+        },
+    ],
+    "claude_code": [
+        {"type": "system", "subtype": "init", "session_id": "s"},
+        *(
+            {"type": "assistant", "session_id": "s", "message": {"role": "assistant", key: [block]}}
+            for key, block in (
+                ("zzz", {"type": "tool_use", "id": "1", "name": "delete", "input": {}}),
+                ("content", {"type": "tool_use", "id": "2", "name": "get", "input": {}}),
+                ("content", {"type": "text", "text": "x"}),
+            )
+        ),
+        {"type": "result", "subtype": "success", "is_error": False, "session_id": "s", "result": "x"},
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PARTLY)
+def test_a_call_that_is_dropped_beside_others_is_noticed(name: str) -> None:
+    result = agentv.score(PARTLY[name], [{"type": "tool_trajectory", "forbidden": ["delete"]}])
+    assert result.status == "error"
+    assert agentv.score(PARTLY[name], [{"type": "tool_trajectory", "minimums": {"get": 1}}]).status == "pass"
+
+
 @pytest.mark.parametrize("name", ["langgraph.plain-stream-debug", "flowise.agentflow-plain"])
 def test_a_node_of_a_graph_is_no_call(name: str) -> None:
     assert statuses(next(sample.reply for sample in samples() if sample.name == name)) == {"pass"}

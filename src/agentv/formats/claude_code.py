@@ -39,6 +39,8 @@ _RESULT = frozenset((
     *("type", "subtype", "result", "session_id", "total_cost_usd", "usage", "modelUsage", "model_usage"),
     *("is_error", "permission_denials", "deferred_tool_use", "errors", "uuid"),
 ))  # fmt: skip
+_MESSAGE = frozenset(("message", "content", "usage", "tool_use_result", "toolUseResult"))
+"""Fields of messages that are read, and outputs of calls."""
 _SESSION = ("session_id", "sessionId")
 _NOT_DENIED = "a result that names only the calls that were denied"
 
@@ -139,6 +141,8 @@ class _ClaudeCodeRun:
         written = [block for block in typed if not self._is_repeated(block)]
         own_id = text_or_none(message.get("id")) or text_or_none(event.get("message_id"))
         self._count(message, role, own_id, path)
+        if role == "assistant":
+            self._search(event if message is event else {**event, **message}, path)
         for block in objects_in(written):
             self.transcript.add_reasoning(block.get("thinking"))
         last = self._last
@@ -149,6 +153,16 @@ class _ClaudeCodeRun:
         self.transcript.messages.append({**new, "parent_tool_use_id": parent} if parent else new)
         if role == "assistant":
             self._last = new if blocks else None
+
+    def _search(self, fields: _Object, path: Path) -> None:
+        """Have the fields of an assistant message searched that are not read."""
+        unread = {
+            key: item
+            for key, item in fields.items()
+            if isinstance(item, (dict, list, tuple)) and item and key not in _MESSAGE
+        }
+        if unread:
+            self.transcript.add_searched(unread, path)
 
     def _is_repeated(self, block: Any) -> bool:
         """Return whether a block is a call that was read before, and record its id."""

@@ -43,6 +43,7 @@ def assemble_ollama(values: Sequence[_Object]) -> dict[str, Any]:
 def _assemble_turn(values: Sequence[_Object]) -> dict[str, Any]:
     texts: dict[str, list[str]] = {"content": [], "thinking": []}
     calls: list[Any] = []
+    others: dict[str, Any] = {}
     last: _Object = {}
     for value in values:
         last = value
@@ -52,7 +53,10 @@ def _assemble_turn(values: Sequence[_Object]) -> dict[str, Any]:
             if isinstance(piece.get(name), str):
                 pieces.append(piece[name])
         calls += objects_in(piece.get("tool_calls"))
-    message = {"role": "assistant", **{name: "".join(pieces) for name, pieces in texts.items() if pieces}}
+        for key, item in piece.items():
+            if isinstance(item, (list, *OBJECT)) and item and key != "tool_calls":
+                others.setdefault(key, []).append(item)
+    message = {**others, "role": "assistant", **{name: "".join(pieces) for name, pieces in texts.items() if pieces}}
     return {**last, "message": {**message, "tool_calls": calls} if calls else message}
 
 
