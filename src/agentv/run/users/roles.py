@@ -59,8 +59,8 @@ _OWN_MATTER = re.compile(
     r"|\bour (?:\w+ ){1,3}(?:needs?|wants?|would like|asked)\b|\b(?:my|mine|yes|no"
     r"|yeah|nope)\b|\bi\b(?!(?:'ll|'ve|'d advise|'m sorry| am sorry|'m glad| will| can| have \w+(?:ed|set|sent)\b"
     r"| understand| see\b| recommend| suggest| advise| offer))|\b(?:i'll|i will) (?:sleep|think|read|pay|wait|ask"
-    r"|pick|buy|want|come|keep|stay|use)\b|\bwe\b(?!(?:'ll|'re (?:aware|currently|working|happy|glad|sorry)| can (?:give|offer"
-    r"|provide|arrange)| will| recommend| suggest| advise| offer| regret| kindly| provide| wish))",
+    r"|pick|buy|want|come|keep|stay|use)\b|\bwe\b(?!(?:'ll|'re (?:aware|currently|working|happy|glad|sorry)"
+    r"| can (?:give|offer|provide|arrange)| will| recommend| suggest| advise| offer| regret| kindly| provide| wish))",
     re.IGNORECASE,
 )
 """Words of somebody who speaks of himself, other than of work for somebody else."""
