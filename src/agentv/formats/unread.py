@@ -43,6 +43,7 @@ WITHOUT_NAME = "a call without a name"
 _TEXTS = frozenset((str, type(None)))
 _LEAVES = frozenset((str, int, float, bool, type(None)))
 _FINISH = frozenset(FINISH_KEYS)
+_ENDS = _FINISH | {"usage", "tokens_usage", "tokensUsage", "usage_metadata", "usageMetadata"}
 _RESULT_ROLES = frozenset(("tool", "function"))
 _OWN_METADATA = frozenset(("thinking", "malformed", "shape", "agentv"))
 """Metadata keys that are written by this package and hold nothing unread."""
@@ -381,7 +382,8 @@ class _CallSearch:
                 if isinstance(item, (dict, list, tuple)):
                     self.dropped(item, (*path, position), levels - 1)
             return
-        self.finish_reason(value, path, self._known.calls)
+        if not _ENDS.isdisjoint(value):
+            self.finish_reason(value, path, self._known.calls)
         has_node_keys = not _NODE_KEYS.isdisjoint(value)
         call = None if is_node or has_node_keys else _as_call(value)
         if call is None:
