@@ -35,6 +35,8 @@ DIALOGUES = [
     if line
 ]
 """Dialogues with a brief; the last message is clean, or has the fault of its label."""
+HELD_OUT = [json.loads(line) for line in (DATA / "held_out.jsonl").read_text("utf-8").split("\n") if line]
+"""Dialogues of an author who had not seen the rules, and for which no rule was changed."""
 SENTENCES = {
     "roles_reversed": "in the role of the agent",
     "instructions_quoted": "instructions",
@@ -102,6 +104,12 @@ def test_at_least_ninety_five_of_a_hundred_faults_are_found() -> None:
     assert {
         label: missed_of_kind[label] for label, all_ in of_kind.items() if missed_of_kind[label] > all_ * 0.05
     } == {}
+
+
+def test_the_rates_on_dialogues_that_no_rule_was_changed_for_are_those_of_the_guide() -> None:
+    hits = Counter((row["label"] == "clean", bool(faults_of(row))) for row in HELD_OUT)
+    assert (hits[False, True], hits[False, False]) == (41, 9)
+    assert (hits[True, True], hits[True, False]) == (0, 50)
 
 
 @pytest.mark.parametrize("label", SENTENCES)
