@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import agentv
 from agentv.formats.fields import CALL_ID_KEYS, CALL_KEYS, INPUT_KEYS, NAME_KEYS
+from agentv.formats.unread import MAX_NODES
 from tests.support.examples import examples
 from tests.support.samples import Sample, samples
 
@@ -289,6 +290,15 @@ HIDDEN: dict[str, Any] = {
 @pytest.mark.parametrize("name", HIDDEN)
 def test_what_may_hide_a_call_is_an_error(name: str) -> None:
     assert statuses(HIDDEN[name]) == {"error"}
+
+
+def test_what_is_too_much_to_be_searched_is_an_error() -> None:
+    event = {"type": "item.completed", "item": {"id": "i", "type": "agent_message", "text": "x"}}
+    many = {**event, "zzz": [[[]] for _ in range(MAX_NODES)]}
+    end = {"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 1}}
+    start = {"type": "thread.started", "thread_id": "t"}
+    assert agentv.score([start, event, end], [FORBIDS["forbidden"]]).status == "pass"
+    assert agentv.score([start, many, end], [FORBIDS["forbidden"]]).status == "error"
 
 
 # What is harmless

@@ -155,9 +155,8 @@ def with_dropped(response: ProviderResponse, data: Any, prompt: Sequence[Message
 
 
 def _has_calls(response: ProviderResponse) -> bool:
-    if response.trace_summary is not None or any(event.type == "tool_call" for event in response.trace or ()):
-        return True
-    return any(message.tool_calls for message in response.output_messages or ())
+    calls = [message.tool_calls for message in response.output_messages or ()]
+    return response.trace_summary is not None or any(calls) or bool(_calls_of(response.trace or ()))
 
 
 def call_in(value: Mapping[Any, Any]) -> tuple[str, Any] | None:
@@ -227,6 +226,13 @@ class _CallSearch:
 
     def _add(self, path: Path, reason: str) -> None:
         self._places.append(Unread(path=format_path(path), reason=reason))
+
+    def _is_full(self, path: Path) -> bool:
+        """Count a value, and return whether too many were searched."""
+        self._nodes += 1
+        if self._nodes == MAX_NODES:
+            self._add(path, f"more than {MAX_NODES:,} unread values, the rest was not searched, {MISSING_CALLS}")
+        return self._nodes >= MAX_NODES
 
     def message(self, message: Message, path: Path) -> None:
         """Check one message: its role, content, calls and metadata."""
@@ -349,12 +355,7 @@ class _CallSearch:
         self._value(value, path, calls, levels)
 
     def _value(self, value: Any, path: Path, calls: Sequence[ToolCall], levels: int) -> None:
-        self._nodes += 1
-        if self._nodes == MAX_NODES:
-            self._add(
-                path, f"more than {MAX_NODES:,} unread values, of which the rest was not searched, {MISSING_CALLS}"
-            )
-        if levels <= 0 or self._nodes >= MAX_NODES:
+        if self._is_full(path) or levels <= 0:
             return
         if isinstance(value, (list, tuple)):
             for position, item in enumerate(value):
@@ -374,8 +375,7 @@ class _CallSearch:
 
         `is_node` tells that the object around it is a node of a graph.
         """
-        self._nodes += 1
-        if not levels or self._nodes > MAX_NODES:
+        if self._is_full(path) or not levels:
             return
         if isinstance(value, (list, tuple)):
             for position, item in enumerate(value):
