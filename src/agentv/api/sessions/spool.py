@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from hashlib import blake2b
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 import msgspec
 
@@ -24,6 +25,8 @@ class SessionSpool:
 
     def __init__(self) -> None:
         self._db = sqlite3.connect("", check_same_thread=False)
+        # An error that ends a command may leave it open, and Python 3.13 warns of a database that nobody closed.
+        finalize(self, self._db.close).atexit = False
         self._db.executescript(
             f"""
             PRAGMA journal_mode = OFF;
