@@ -200,7 +200,7 @@ def test_names_of_any_length_make_no_message_of_any_length(run: Command) -> None
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ('{"id": "a",', "the whole object stands on one line"),
+        ('{"id": "a",', "write the whole object on one line"),
         ('{"id": "a", "input": "\\ud800"}', "half a character"),
         ('{"id": true, "input": "b"}', "got true"),
     ],

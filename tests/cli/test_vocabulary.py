@@ -57,7 +57,7 @@ class TestWords:
             assert run["id"] == record["run_id"]
         for name in ("list", "show"):
             listed = outputs[name]
-            assert listed.keys() <= outputs["export"].keys() | {"unread"}
+            assert listed.keys() <= outputs["export"].keys() | {"unread", "failure", "calls", "label"}
             for field in ("execution_id", "case_id", "target", "repeat", "rounds", "place", "latency_ms"):
                 assert (field, listed[field]) == (field, outputs["export"][field])
 

@@ -233,7 +233,7 @@ def test_a_golden_path_inside_is_not_run_a_second_time() -> None:
     result = agentv.score(REPLY, checks, expected_messages=golden)
     assert [each.type for each in result.evaluators] == ["any_of"]
     assert result.status == "pass"
-    with pytest.raises(agentv.SpecError, match="no assistant message holds tool calls"):
+    with pytest.raises(agentv.SpecError, match="no assistant message has tool calls"):
         agentv.score(REPLY, checks)
 
 

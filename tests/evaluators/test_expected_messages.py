@@ -145,7 +145,7 @@ def test_args_is_another_word_for_input_here_too() -> None:
 
 
 def test_comparing_calls_where_none_is_expected_is_an_authoring_error() -> None:
-    with pytest.raises(agentv.SpecError, match="no assistant message holds tool calls"):
+    with pytest.raises(agentv.SpecError, match="no assistant message has tool calls"):
         agentv.score(golden("A"), [{"type": "expected_messages"}], expected_messages=[{"role": "user", "content": "x"}])
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import agentv
+from agentv.formats.incomplete import mark_incomplete, with_cut_end
 from agentv.formats.reader import decode_response
-from agentv.formats.unread import mark_incomplete, with_cut_end
 from agentv.jsonio import dump_json, parse_json
 from agentv.model.conversation import may_have_gap
 from agentv.redaction import Redactor

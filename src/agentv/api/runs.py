@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from agentv.api.traces import trace_follower
 from agentv.errors import DamagedRunError, FormatError, StoreError
+from agentv.formats.incomplete import mark_incomplete
 from agentv.formats.plain_blocks import drop_plain_blocks
 from agentv.formats.reader import decode_response
-from agentv.formats.unread import mark_incomplete
 from agentv.jsonio import parse_json
 from agentv.model.conversation import Message, may_have_gap
 from agentv.model.events import RunFinished

@@ -22,6 +22,7 @@ _ROLES = {
     "SystemMessageChunk": "system",
     "tool": "tool",
     "ToolMessageChunk": "tool",
+    "remove": "remove",
     "FunctionMessageChunk": "function",
 }
 """Roles by message type; any other type is its own role, so only `ai` is read as the assistant."""

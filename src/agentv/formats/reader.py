@@ -222,16 +222,29 @@ _SINGLE_REQUESTS = frozenset(("anthropic", "bedrock", "cohere", "gemini", "ollam
 
 
 def _complete(detected: DetectedReply, reader: "_RegistryReader") -> DetectedReply:
-    prompt = reader.asked or ()
-    response = with_unread(detected.response, prompt)
-    if reader.data is not None and not reader.is_cut_unasked and detected.shape != UNKNOWN_SHAPE:
-        response = with_dropped(response, reader.data, prompt)
+    response = _search_safely(detected, reader)
     if detected.shape in _SINGLE_REQUESTS:
         response = with_turn_usage(response)
     messages = response.output_messages
     if messages and (lifted := lift_usage(messages)) is not messages:
         response = replace(response, output_messages=lifted)
     return detected if response is detected.response else DetectedReply(detected.shape, response)
+
+
+def _search_safely(detected: DetectedReply, reader: "_RegistryReader") -> ProviderResponse:
+    """Report the calls in what was not read; a reply that cannot be searched may hold calls."""
+    prompt = reader.asked or ()
+    try:
+        response = with_unread(detected.response, prompt)
+        if reader.data is not None and not reader.is_cut_unasked and detected.shape != UNKNOWN_SHAPE:
+            response = with_dropped(response, reader.data, prompt)
+    except Exception as error:  # noqa: BLE001 - user objects may raise anything on access
+        place = Unread(
+            path="reply",
+            reason=f"it could not be searched, for one of its values raised {type(error).__name__}, {MISSING_CALLS}",
+        )
+        response = replace(detected.response, unread=(*detected.response.unread, place))
+    return response
 
 
 def _read_safely(content: Any, reader: "_RegistryReader") -> DetectedReply:

@@ -16,9 +16,9 @@ from agentv.errors import FormatError
 from agentv.files import find_in_root, read_in_root
 from agentv.formats.conversation import last_assistant_text
 from agentv.formats.fields import MISSING_CALLS
+from agentv.formats.incomplete import mark_incomplete
 from agentv.formats.reader import decode_response, read_reply
 from agentv.formats.response import CONTENT_KEYS, LIST_KEYS, REPLY_KEYS
-from agentv.formats.unread import mark_incomplete
 from agentv.jsonio import MAX_BYTES, parse_json
 from agentv.model.conversation import may_have_gap
 from agentv.model.response import ProviderResponse, Unread

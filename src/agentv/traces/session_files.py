@@ -13,9 +13,9 @@ from msgspec import to_builtins
 
 from agentv.formats.adk import from_adk, to_adk
 from agentv.formats.fields import MISSING_CALLS, OBJECT
+from agentv.formats.incomplete import mark_incomplete
 from agentv.formats.openai import from_openai, to_openai
 from agentv.formats.run_export import EXECUTION_SCHEMAS, RUN_SCHEMAS, is_openai_form, read_openai_run, read_run
-from agentv.formats.unread import mark_incomplete
 from agentv.model.conversation import Message, may_have_gap
 from agentv.model.request import Case
 from agentv.model.response import ProviderResponse, Unread

@@ -9,8 +9,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from agentv.formats.conversation import last_assistant_text
+from agentv.formats.incomplete import NOT_FOUND
 from agentv.formats.reader import detect_conversation
-from agentv.formats.unread import NOT_FOUND
 from agentv.formats.usage import add_usage
 from agentv.model.conversation import NOT_CAPTURED
 from agentv.model.response import ProviderResponse, Unread

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from agentv.errors import FormatError
+from agentv.formats.incomplete import NOT_FOUND
 from agentv.formats.reader import TEXT_SHAPE, detect_reply, looks_like_reply, read_reply
 from agentv.formats.response import REPLY_KEYS
-from agentv.formats.unread import NOT_FOUND
 from agentv.jsonio import parse_json, scrub_text
 from agentv.model.conversation import Message
 from agentv.model.response import ProviderResponse, ResponseError, Unread

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.detect import describe_shape, longest_text
+from agentv.formats.incomplete import with_cut_end
 from agentv.formats.reader import read_assembled_stream
 from agentv.formats.sse import LineBuffer, SseDecoder
 from agentv.formats.streams import StreamEvent, assemble_stream
-from agentv.formats.unread import with_cut_end
 from agentv.jsonio import parse_json
 from agentv.model.response import ProviderResponse
 from agentv.providers.http.pointers import PointerValues, add_pointed, error_of, grows, read_pointed

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from agentv.errors import FormatError
 from agentv.formats.detect import text_pointer_hint
+from agentv.formats.incomplete import with_cut_end
 from agentv.formats.reader import UNKNOWN, UNKNOWN_SHAPE, detect_reply, read_reply
-from agentv.formats.unread import with_cut_end
 from agentv.jsonio import parse_json, scrub_text
 from agentv.model.response import ProviderResponse
 from agentv.providers.http.pointers import PointerValues, add_pointed, error_of, read_pointed

@@ -8,7 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from agentv.formats.fields import MISSING_CALLS
-from agentv.formats.unread import MAX_PLACES, NOT_FOUND, with_unread
+from agentv.formats.incomplete import NOT_FOUND
+from agentv.formats.unread import MAX_PLACES, with_unread
 from agentv.formats.usage import add_usage
 from agentv.model.conversation import REST_MISSING
 from agentv.model.response import ProviderResponse, ResponseError, Unread
