@@ -97,6 +97,8 @@ def _configs(calls: list[Json]) -> list[Json]:
         {"type": "latency_budget", "max_ms": 2_000},
         {"type": "cost_budget", "max_usd": 0.05},
         {"type": "turn_budget", "max": 200},
+        {"type": "step_budget", "max": 200},
+        {"type": "conversation_turns", "max": 1},
         {"type": "no_tool_errors"},
         {"type": "no_redundant_calls", "ignore": ["limit"]},
         {"type": "retries", "max": 1},
