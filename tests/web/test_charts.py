@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from agentv.model.listing import RunNumbers
 from agentv.web.charts import histograms
 
 
 def latencies(*runs: tuple[str, float]) -> dict[str, Any]:
     """Return the latency chart of runs with these verdicts and times."""
-    (chart,) = histograms([RunNumbers(status, None, time, None, None) for status, time in runs])
+    (chart,) = histograms([(status, None, time, None, None) for status, time in runs])
     return chart
 
 
@@ -25,6 +24,6 @@ def test_where_all_runs_are_errors_their_times_count() -> None:
 def test_values_of_damaged_rows_are_left_out() -> None:
     damaged: list[Any] = ["x", b"y", float("inf")]
     numbers = [*damaged, 10.0, None]
-    (chart,) = histograms([RunNumbers("pass", None, number, None, None) for number in numbers])
+    (chart,) = histograms([("pass", None, number, None, None) for number in numbers])
     assert (chart["median"], chart["missing"]) == (10.0, 4)
-    assert histograms([RunNumbers("fail", number, None, None, None) for number in damaged]) == []
+    assert histograms([("fail", number, None, None, None) for number in damaged]) == []

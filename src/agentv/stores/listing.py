@@ -277,7 +277,7 @@ class ListingQueries(StoreQueries):
         conditions, values = self._conditions(execution_id, where)
         query = f"SELECT {STATUS}, score, latency_ms, cost_usd, total_tokens FROM {_tables(where)} WHERE {conditions}"  # noqa: S608 - names of columns, ours
         with self.translate_errors():
-            return list(map(RunNumbers._make, self.db.execute(query, values)))
+            return list(self.db.execute(query, values))
 
     def _conditions(
         self, execution_id: str, where: RunFilter, some: str = "", some_values: Sequence[str] = ()
