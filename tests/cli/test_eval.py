@@ -576,7 +576,8 @@ class TestOtherCommands:
     def test_help_starts_without_what_only_a_run_needs(self, run: Command) -> None:
         code = "import sys; sys.argv = ['agentv', '--help']; import atexit; from agentv.cli.main import main; "
         code += "atexit.register(lambda: print(sorted(sys.modules), file=sys.stderr)); main()"
-        done = subprocess.run([sys.executable, "-c", code], env=run.environment(), capture_output=True, check=True)
+        env = {name: value for name, value in run.environment().items() if not name.startswith("COVERAGE_PROCESS")}
+        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
         loaded = done.stderr.decode()
         for module in ("asyncio", "yaml", "msgspec", "agentv.providers", "agentv.spec", "rich", "sqlite3", "httpx"):
             assert f"'{module}'" not in loaded
